@@ -79,7 +79,10 @@ class Health:
         return proc
 
     def worst(self):
-        """(the longest answer, the most that one took longer than the slowest of the plain process's at that time), in ms."""
+        """
+        (the longest answer, the most that one took longer than the slowest of the plain process's
+        at that time), in ms.
+        """
         for proc in self.asks:
             proc.terminate()
         own, plain = (json.loads(proc.communicate()[0]) for proc in self.asks)
@@ -101,7 +104,9 @@ class Health:
 def check(what, worst, own):
     """The bound. Nothing but ttmond itself takes that long."""
     if own > OWN_MS:
-        raise AssertionError(f"{what}: /healthz took {worst:.0f} ms, {own:.0f} ms longer than a plain process at that time")
+        raise AssertionError(
+            f"{what}: /healthz took {worst:.0f} ms, {own:.0f} ms longer than a plain process at that time"
+        )
 
 
 if __name__ == "__main__":

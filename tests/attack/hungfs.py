@@ -34,7 +34,10 @@ class HungFs:
     """Files named after numbers, all with this content, below `folder`. uid: for whom it is mounted."""
 
     def __init__(self, folder, content, hang, uid=0, seconds=None):
-        """seconds: the first of those requests waits so long, the others are answered; None: all of them wait for ever."""
+        """
+        seconds: the first of those requests waits so long, the others are answered; None: all of
+        them wait for ever.
+        """
         self.content, self.hang, self.folder, self.seconds = content, hang, folder, seconds
         self.valid = 0 if GETATTR in hang else 3600  # seconds that the kernel takes attributes for true
         os.makedirs(folder, exist_ok=True)
@@ -99,7 +102,7 @@ class HungFs:
             return struct.pack("<Q2I", 0, DIRECT_IO if opcode == OPEN and READ in self.hang else 0, 0)
         if opcode == READ:
             _, at, n = struct.unpack_from("<2QI", body)
-            return self.content[at:at + n]
+            return self.content[at : at + n]
         if opcode == STATFS:
             return struct.pack("<5Q4I6I", 1, 1, 1, 1, 1, 4096, 255, 4096, 0, *[0] * 6)
         return b"" if opcode in (RELEASE, FLUSH, ACCESS, RELEASEDIR) else -38
@@ -118,4 +121,3 @@ class HungFs:
             answer = self.answer(opcode, node, request[40:])
             error, data = (answer, b"") if isinstance(answer, int) else (0, answer)
             os.write(self.fd, struct.pack("<IiQ", 16 + len(data), error, unique) + data)
-

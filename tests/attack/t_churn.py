@@ -21,7 +21,8 @@ from e2e import PATIENCE, eq, long, standin, timeout, true
 
 RATE = 200  # execs a second
 LONG_SECONDS = float(os.environ.get("TTMON_CHURN_SECS", "3600"))
-# Of each thousand programs: 100 use CUDA and 20 tt-metal. Each 1,000th replaces the CUDA runtime of its own by a new file.
+# Of each thousand programs: 100 use CUDA and 20 tt-metal. Each 1,000th replaces the CUDA runtime of
+# its own by a new file.
 CUDA, TT, REPLACED = 10, 50, 1000
 SAMPLE_S = 10
 
@@ -40,10 +41,13 @@ print(made, flush=True)
 sys.stdin.readline()
 """
 
-# What the daemon holds: resident memory, memory of its BPF maps, descriptors, mappings, threads; BPF links, programs and maps.
+# What the daemon holds: resident memory, memory of its BPF maps, descriptors, mappings, threads;
+# BPF links, programs and maps.
 Held = namedtuple("Held", "rss_kib bpf_kib fds vmas threads links progs maps")
-# What may come on top of the first figures. Memory: pages of malloc, and of the tables of processes that are kept, which other programs of this host
-# fill too. The rest: the libraries that were replaced in the last 10 s, at which the daemon looks for them, and those of other programs.
+# What may come on top of the first figures. Memory: pages of malloc, and of the tables of processes
+# that are kept, which other programs of this host
+# fill too. The rest: the libraries that were replaced in the last 10 s, at which the daemon looks
+# for them, and those of other programs.
 SLACK = Held(rss_kib=4096, bpf_kib=1024, fds=128, vmas=32, threads=2, links=64, progs=4, maps=4)
 
 # And for each file of other programs that is probed.
@@ -66,7 +70,16 @@ def held(pid):
         status = dict(re.findall(r"^(\w+):\s*(\d+)", f.read(), re.M))
     with open(f"/proc/{pid}/maps", encoding="utf-8") as f:
         vmas = sum(1 for _ in f)
-    return Held(int(status["VmRSS"]), sum(maps.values()) // 1024, len(fds), vmas, int(status["Threads"]), len(links), len(progs), len(maps))
+    return Held(
+        int(status["VmRSS"]),
+        sum(maps.values()) // 1024,
+        len(fds),
+        vmas,
+        int(status["Threads"]),
+        len(links),
+        len(progs),
+        len(maps),
+    )
 
 
 def get(sock, path):
@@ -104,7 +117,9 @@ class Churn:
         if n % TT == 1:
             return [standin("ttscen"), "attach", "--chips", "2"], {"LD_LIBRARY_PATH": standin("tt/e2b")}
         if n % CUDA == 0:
-            return [standin("scen"), "exit", "3"], {"LD_LIBRARY_PATH": self.bench.path("lib" if n % (2 * CUDA) else "../nowhere")}
+            return [standin("scen"), "exit", "3"], {
+                "LD_LIBRARY_PATH": self.bench.path("lib" if n % (2 * CUDA) else "../nowhere")
+            }
         return ["/bin/true"], {}
 
     def start_one(self):
@@ -158,7 +173,10 @@ class Churn:
 
 
 def flat(samples, warm, seconds):
-    """What grew: of each figure the highest of the last sixth of the time after warming up is held against the highest of the first."""
+    """
+    What grew: of each figure the highest of the last sixth of the time after warming up is held
+    against the highest of the first.
+    """
     sixth = (seconds - warm) / 6
     first = [s for s in samples if warm <= s[0] < warm + sixth]
     last = [s for s in samples if s[0] >= seconds - sixth]
@@ -168,7 +186,11 @@ def flat(samples, warm, seconds):
     more = max(0, max(n for _, _, n in last) - min(n for _, _, n in first))
     print(f"churn: after {warm:.0f} s at most {before}")
     print(f"churn: in the end    at most {after}; {more} more files of others are probed", flush=True)
-    grown = [(name, a, b) for name, a, b, slack, each in zip(Held._fields, before, after, SLACK, OTHERS) if b > a + slack + more * each]
+    grown = [
+        (name, a, b)
+        for name, a, b, slack, each in zip(Held._fields, before, after, SLACK, OTHERS)
+        if b > a + slack + more * each
+    ]
     # Tables of processes and of freed allocations fill for some minutes.
     return [g for g in grown if warm >= 300 or g[0] != "rss_kib"]
 
@@ -176,7 +198,8 @@ def flat(samples, warm, seconds):
 def churn(bench, seconds, warm, rate):
     sock = bench.path("sock")
     daemon = bench.daemon(*bench.service_args(), "--quiet")
-    # It knows the library from now on, so that it has no excuse for a copy of the innocent program that it does not see.
+    # It knows the library from now on, so that it has no excuse for a copy of the innocent program
+    # that it does not see.
     bench.target(standin("scen"), "--wait", "exit", "1")
     ready = time.monotonic() + 20 * PATIENCE
     while not any(o["path"].startswith(standin("lib")) for o in json.loads(get(sock, "/v1/probes")[1])["objects"]):
@@ -187,8 +210,11 @@ def churn(bench, seconds, warm, rate):
     load.run(seconds)
     made = int(innocent.line())
     seen = sum(p["copies"] for p in json.loads(get(sock, "/v1/processes")[1])["processes"] if p["pid"] == innocent.pid)
-    print(f"attack: {load.execs} execs in {seconds:.0f} s ({load.execs / seconds:.0f}/s): worst /healthz {load.health_ms:.0f} ms, lost of an innocent "
-          f"program beside it {made - seen} of {made} copies", flush=True)
+    print(
+        f"attack: {load.execs} execs in {seconds:.0f} s ({load.execs / seconds:.0f}/s): worst /healthz {load.health_ms:.0f} ms, lost of an innocent "
+        f"program beside it {made - seen} of {made} copies",
+        flush=True,
+    )
     innocent.go()
     innocent.finish()
     # Ten seconds on a busy machine may have too few looks to say what grows.

@@ -34,7 +34,10 @@ class Unix(http.client.HTTPConnection):
 
 
 class Innocent(threading.Thread):
-    """A program that copies, again and again, with a library that has its probes: all copies of its own book are in the database."""
+    """
+    A program that copies, again and again, with a library that has its probes: all copies of its
+    own book are in the database.
+    """
 
     def __init__(self, bench):
         super().__init__(daemon=True)
@@ -88,12 +91,26 @@ class Attacked:
 
     def __enter__(self):
         bench = self.bench
-        self.daemon = bench.daemon(*bench.service_args(), "--dump-db", bench.path("db.json"), "--quiet", "--log-level", "info",
-                                   env={MARK: bench.dir})
+        self.daemon = bench.daemon(
+            *bench.service_args(),
+            "--dump-db",
+            bench.path("db.json"),
+            "--quiet",
+            "--log-level",
+            "info",
+            env={MARK: bench.dir},
+        )
         self.sock = bench.path("sock")
         self.innocent = Innocent(bench)
         self.innocent.once()
-        retry(10, lambda: eq("the innocent program's library", [len(o["probes"]) > 0 for o in self.rows(bench.path("innocent"))], [True]))
+        retry(
+            10,
+            lambda: eq(
+                "the innocent program's library",
+                [len(o["probes"]) > 0 for o in self.rows(bench.path("innocent"))],
+                [True],
+            ),
+        )
         self.cpu = self.cpu_s()
         self.health = Health(bench, self.sock, self.daemon.proc.pid)
         self.innocent.start()
@@ -111,7 +128,9 @@ class Attacked:
     def run(self, *files, code=MAPPER, user=None):
         """A program that does this to these files, until the end of the test."""
         wrap = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
-        proc = subprocess.Popen([*wrap, sys.executable, "-c", code, *files], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        proc = subprocess.Popen(
+            [*wrap, sys.executable, "-c", code, *files], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
         self.bench.procs.append(proc)
         eq("the attacker", proc.stdout.readline().split()[:1], [b"ready"])
         return proc
@@ -137,8 +156,11 @@ class Attacked:
         self.daemon.stop()
         db = load_db(self.bench.path("db.json"))
         lost = self.innocent.lost(db)
-        print(f"attack: {self.what}: worst /healthz {worst:.0f} ms, {max(own, 0):.0f} ms more than a plain process, lost of an innocent program beside it {lost}; "
-              f"{cpu:.1f} s of CPU", file=sys.stderr)
+        print(
+            f"attack: {self.what}: worst /healthz {worst:.0f} ms, {max(own, 0):.0f} ms more than a plain process, lost of an innocent program beside it {lost}; "
+            f"{cpu:.1f} s of CPU",
+            file=sys.stderr,
+        )
         eq("copies lost of an innocent program", lost, 0)
         check(self.what, worst, own)
         true("records of new mappings were lost", "records of new mappings were lost" not in self.daemon.stderr())
@@ -157,7 +179,14 @@ def hangs(bench, what, opcode, files=1, seconds=3.0):
         paths = [os.path.join(fs.folder, str(i)) for i in range(files)]
         mapper = at.run(*paths)
         true("an innocent new library has its probes while others hang", first_contact(at))
-        retry(10, lambda: eq("rows of files that are not read", len([o for o in at.rows(fs.folder) if o["unread"] and "in time" in o["error"]]), files))
+        retry(
+            10,
+            lambda: eq(
+                "rows of files that are not read",
+                len([o for o in at.rows(fs.folder) if o["unread"] and "in time" in o["error"]]),
+                files,
+            ),
+        )
         true("no metric says so", at.metric("ttmond_files_unread") >= files)
         time.sleep(seconds)
         db, _ = at.end()
@@ -217,12 +246,21 @@ def test_file_that_answers_late(bench):
         try:
             mapper = at.run(os.path.join(fs.folder, "1"))
             retry(5, lambda: eq("rows", [o["unread"] for o in at.rows(fs.folder)], [True]))
-            retry(10, lambda: true("no probes", any(p["state"] == "attached" for o in at.rows(fs.folder) for p in o["probes"])))
+            retry(
+                10,
+                lambda: true(
+                    "no probes", any(p["state"] == "attached" for o in at.rows(fs.folder) for p in o["probes"])
+                ),
+            )
             eq("rows", [o["unread"] for o in at.rows(fs.folder)], [False])
             db, _ = at.end()
             eq("gaps", unread(db, mapper.pid), [])
-            windows = [g for g in db["completeness"]["knowledge"] if g["pid"] == mapper.pid and g["why"] == "coverage gap"]
-            true(f"windows {windows}", len(windows) == 1 and int(windows[0]["to_ns"]) - int(windows[0]["from_ns"]) > 5e8)
+            windows = [
+                g for g in db["completeness"]["knowledge"] if g["pid"] == mapper.pid and g["why"] == "coverage gap"
+            ]
+            true(
+                f"windows {windows}", len(windows) == 1 and int(windows[0]["to_ns"]) - int(windows[0]["from_ns"]) > 5e8
+            )
         finally:
             at.daemon.proc.kill()
             fs.close()
@@ -230,23 +268,40 @@ def test_file_that_answers_late(bench):
 
 @timeout(60)
 def test_file_system_of_a_user(bench):
-    """What a user's own program serves is not probed: the kernel would read it with a lock that every fork() waits for."""
+    """
+    What a user's own program serves is not probed: the kernel would read it with a lock that every
+    fork() waits for.
+    """
     with open(RUNTIME, "rb") as f:
         content = f.read()
-    with Attacked(bench, "a file system of a user's own program") as at, HungFs(bench.path("hung"), content, set(), uid=65534) as fs:
+    with Attacked(bench, "a file system of a user's own program") as at, HungFs(
+        bench.path("hung"), content, set(), uid=65534
+    ) as fs:
         mapper = at.run(os.path.join(fs.folder, "1"))
-        retry(5, lambda: eq("rows", [(o["unread"], "a user's program" in o["error"]) for o in at.rows(fs.folder)], [(True, True)]))
+        retry(
+            5,
+            lambda: eq(
+                "rows", [(o["unread"], "a user's program" in o["error"]) for o in at.rows(fs.folder)], [(True, True)]
+            ),
+        )
         db, _ = at.end()
         eq("gaps", len(unread(db, mapper.pid)), 1)
 
 
 def sparse(path, table):
-    """An ELF file of some 16 KiB with a string table of so many bytes, which is a hole: 64 MiB of symbols that name nothing follow."""
+    """
+    An ELF file of some 16 KiB with a string table of so many bytes, which is a hole: 64 MiB of
+    symbols that name nothing follow.
+    """
     head = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", 3, 62, 1, 0, 64, 8192, 0, 64, 56, 1, 64, 4, 0)
     load = struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, 4096, 4096, 4096)
     at = 16384
-    sections = [bytes(64), struct.pack("<IIQQQQIIQQ", 0, 3, 0, 0, at, table, 0, 0, 1, 0),
-                struct.pack("<IIQQQQIIQQ", 0, 11, 0, 0, at, 24 * 4096, 1, 0, 8, 24), struct.pack("<IIQQQQIIQQ", 0, 2, 0, 0, at, 24 * 4096, 1, 0, 8, 24)]
+    sections = [
+        bytes(64),
+        struct.pack("<IIQQQQIIQQ", 0, 3, 0, 0, at, table, 0, 0, 1, 0),
+        struct.pack("<IIQQQQIIQQ", 0, 11, 0, 0, at, 24 * 4096, 1, 0, 8, 24),
+        struct.pack("<IIQQQQIIQQ", 0, 2, 0, 0, at, 24 * 4096, 1, 0, 8, 24),
+    ]
     with open(path, "wb") as f:
         f.write(head + load)
         f.seek(8192)
@@ -260,7 +315,10 @@ def sparse(path, table):
 
 @timeout(90)
 def test_sparse_files(bench):
-    """20 files of a few blocks with 512 MiB of string table each: 2.5 s of CPU a file, and 50 s without an answer, where holes are read."""
+    """
+    20 files of a few blocks with 512 MiB of string table each: 2.5 s of CPU a file, and 50 s
+    without an answer, where holes are read.
+    """
     folder = bench.path("sparse")
     os.mkdir(folder)
     files = [os.path.join(folder, f"{i}.so") for i in range(20)]
@@ -278,13 +336,23 @@ def test_sparse_files(bench):
 
 @timeout(60)
 def test_command_whose_library_hangs(bench):
-    """-- CMD: what it maps hangs. It goes on when its keeper says so, its other libraries are probed, and what was not known is said."""
+    """
+    -- CMD: what it maps hangs. It goes on when its keeper says so, its other libraries are probed,
+    and what was not known is said.
+    """
     with open(RUNTIME, "rb") as f:
         content = f.read()
     with HungFs(bench.path("hung"), content, {READ}) as fs:
         begun = time.monotonic()
-        out, db, daemon = bench.trace([sys.executable, "-c", MAPPER + "import ctypes\nctypes.CDLL(os.environ['RUNTIME']).cudaFree(None)\nprint(os.getpid())",
-                                       os.path.join(fs.folder, "1")], env={"RUNTIME": RUNTIME, MARK: bench.dir})
+        out, db, daemon = bench.trace(
+            [
+                sys.executable,
+                "-c",
+                MAPPER + "import ctypes\nctypes.CDLL(os.environ['RUNTIME']).cudaFree(None)\nprint(os.getpid())",
+                os.path.join(fs.folder, "1"),
+            ],
+            env={"RUNTIME": RUNTIME, MARK: bench.dir},
+        )
         took = time.monotonic() - begun
         pid = int(out.split()[-1])
         true(f"{took:.1f} s", took < 8 * PATIENCE)
@@ -296,7 +364,10 @@ def test_command_whose_library_hangs(bench):
 
 @timeout(60)
 def test_library_that_is_replaced(bench):
-    """Written over four times a second, with all its functions: probes go out and in again each time, which waits for the kernel."""
+    """
+    Written over four times a second, with all its functions: probes go out and in again each time,
+    which waits for the kernel.
+    """
     folder = bench.path("replaced")
     os.makedirs(folder)
     path = shutil.copy(RUNTIME, folder)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Probing never harms: programs that do with stacks, threads, signals and the kernel what few do run to their end under a trace."""
+"""
+Probing never harms: programs that do with stacks, threads, signals and the kernel what few do run
+to their end under a trace.
+"""
 import json
 import os
 import shutil
@@ -19,7 +22,9 @@ def alone_is_well(*cmd):
     """The program without us. Where it does not live either, another tracer of this host is at work."""
     done = subprocess.run(cmd, capture_output=True, text=True, check=False)
     if done.returncode in DEADLY:
-        raise Skip(f"{' '.join(cmd)} dies of {DEADLY[done.returncode]} without us: another tracer has return probes there")
+        raise Skip(
+            f"{' '.join(cmd)} dies of {DEADLY[done.returncode]} without us: another tracer has return probes there"
+        )
     eq(f"status of {cmd} without us", done.returncode, 0)
 
 
@@ -39,7 +44,10 @@ def own_calls(bench, program, way, *options, rounds=20):
 
 
 def test_coroutines(bench):
-    """Of a program of unknown means: only calls on a thread's own stack get a return probe, the others may return in another thread."""
+    """
+    Of a program of unknown means: only calls on a thread's own stack get a return probe, the others
+    may return in another thread.
+    """
     asm()
     for way, on_own in (("higher", 20), ("lower", 20), ("thread", 0), ("below", 0), ("cloned", 0)):
         db, rows, daemon = own_calls(bench, "coro", way)
@@ -48,7 +56,10 @@ def test_coroutines(bench):
         gaps = [(g["why"], g["families"]) for g in db["completeness"]["knowledge"]]
         eq(f"{way}: what is not known", gaps, [("address not seen", ["alloc"])])
         true(f"it is taken for one that is known: {daemon.stderr()}", "can switch stacks" not in daemon.stderr())
-        print(f"attack: coroutines that yield to a {way} stack in the middle of a call: lost of an innocent program beside it 0", file=sys.stderr)
+        print(
+            f"attack: coroutines that yield to a {way} stack in the middle of a call: lost of an innocent program beside it 0",
+            file=sys.stderr,
+        )
 
 
 def test_coroutines_by_swapcontext(bench):
@@ -59,8 +70,11 @@ def test_coroutines_by_swapcontext(bench):
         gaps = [(g["why"], g["families"]) for g in db["completeness"]["knowledge"]]
         eq(f"{way}: what is not known", gaps, [("address not seen", ["alloc"])])
         eq(f"{way}: reasons", db["completeness"]["reasons"], ["address_not_seen"])
-        true(f"{way}: it says {daemon.stderr()}", "memory was allocated whose address was not seen" in daemon.stderr()
-             and "could not be probed" not in daemon.stderr())
+        true(
+            f"{way}: it says {daemon.stderr()}",
+            "memory was allocated whose address was not seen" in daemon.stderr()
+            and "could not be probed" not in daemon.stderr(),
+        )
 
 
 def test_coroutines_with_return_probes_all_the_same(bench):
@@ -92,7 +106,11 @@ def test_coroutines_in_calls_of_cuda(bench):
             alone_is_well(*args)
             out, db, _ = bench.trace(args)
             book = last_json(out)
-            eq(f"{program} {way}: copies", pair(process(db, book["pid"])["transfers"], "h2d"), [book["copies"], book["bytes"]])
+            eq(
+                f"{program} {way}: copies",
+                pair(process(db, book["pid"])["transfers"], "h2d"),
+                [book["copies"], book["bytes"]],
+            )
 
 
 def test_calls_on_the_threads_own_stacks(bench):
@@ -110,10 +128,21 @@ def test_calls_on_the_threads_own_stacks(bench):
     eq("what is not known", db["completeness"]["knowledge"], [])
 
 
-@alone("without sessions the kernel puts its return probes into every process that runs this program: those of other tests would end")
+@alone(
+    "without sessions the kernel puts its return probes into every process that runs this program: those of other tests would end"
+)
 def test_coroutines_where_nobody_can_be_left_out(bench):
-    """A kernel without uprobe sessions (before 6.13): it says what may happen, to a program that has not yielded yet."""
-    daemon = bench.daemon("--quiet", *OWN, cmd=[standin("coro_ctx"), "higher", "0", "own"], wait=False, env={"TTMOND_NO_UPROBE_SESSION": "1"})
+    """
+    A kernel without uprobe sessions (before 6.13): it says what may happen, to a program that has
+    not yielded yet.
+    """
+    daemon = bench.daemon(
+        "--quiet",
+        *OWN,
+        cmd=[standin("coro_ctx"), "higher", "0", "own"],
+        wait=False,
+        env={"TTMOND_NO_UPROBE_SESSION": "1"},
+    )
     daemon.wait()
     true(f"it says {daemon.stderr()}", "SIGILL" in daemon.stderr() and "--no-return-probes" in daemon.stderr())
 
@@ -131,7 +160,10 @@ def test_exceptions(bench):
 
 
 def test_sealed_program(bench):
-    """One that the kernel kills at any system call but a few: a return probe is none of them (uretprobe(2) passes filters)."""
+    """
+    One that the kernel kills at any system call but a few: a return probe is none of them
+    (uretprobe(2) passes filters).
+    """
     out, db, _ = bench.trace([standin("sealed"), "100"])
     book = last_json(out)
     eq("copies", pair(process(db, book["pid"])["transfers"], "h2d")[0], book["copies"])
@@ -156,9 +188,31 @@ def test_debugger_from_outside(bench):
     daemon = bench.daemon("--dump-db", bench.path("db.json"), "--pid", str(target.pid))
     done = bench.path("gdb-out")
     with open(done, "w", encoding="utf-8") as f:
-        gdb = subprocess.Popen(["gdb", "-q", "-nx", "-batch", "-p", str(target.pid), "-ex", "set breakpoint pending on", "-ex", "break *(cudaMemcpy + 4)",
-                                "-ex", "continue", "-ex", "backtrace 3", "-ex", "delete", "-ex", "detach"],
-                               stdin=subprocess.DEVNULL, stdout=f, stderr=subprocess.STDOUT)
+        gdb = subprocess.Popen(
+            [
+                "gdb",
+                "-q",
+                "-nx",
+                "-batch",
+                "-p",
+                str(target.pid),
+                "-ex",
+                "set breakpoint pending on",
+                "-ex",
+                "break *(cudaMemcpy + 4)",
+                "-ex",
+                "continue",
+                "-ex",
+                "backtrace 3",
+                "-ex",
+                "delete",
+                "-ex",
+                "detach",
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=f,
+            stderr=subprocess.STDOUT,
+        )
     bench.procs.append(gdb)
     end = time.monotonic() + 20 * PATIENCE
     while gdb.poll() is None and time.monotonic() < end:
@@ -178,8 +232,11 @@ def test_debugger_from_outside(bench):
     daemon.wait()
     book = last_json(out)
     proc = process(load_db(bench.path("db.json")), book["pid"])
-    eq("copies", sum(pair(proc["transfers"], d)[0] for d in proc["transfers"]),
-       sum(p[0] for d in book["transfers"].values() for p in d.values()))
+    eq(
+        "copies",
+        sum(pair(proc["transfers"], d)[0] for d in proc["transfers"]),
+        sum(p[0] for d in book["transfers"].values() for p in d.values()),
+    )
 
 
 def threads(bench, n, rounds, times):
@@ -194,7 +251,10 @@ def threads(bench, n, rounds, times):
         book = last_json(out)
         traced.append(book["us"])
         eq("copies", pair(process(db, book["pid"])["transfers"], "h2d")[0], book["copies"])
-    print(f"attack: {n} threads: {min(bare) / 1000:.0f} ms, traced {min(traced) / 1000:.0f} ms, lost of an innocent program beside it 0", file=sys.stderr)
+    print(
+        f"attack: {n} threads: {min(bare) / 1000:.0f} ms, traced {min(traced) / 1000:.0f} ms, lost of an innocent program beside it 0",
+        file=sys.stderr,
+    )
     return min(traced) / min(bare)
 
 

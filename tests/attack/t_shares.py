@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One user's flood costs that user: records, call sites, probes, requests over TCP. A program of another user beside it is seen whole."""
+"""
+One user's flood costs that user: records, call sites, probes, requests over TCP. A program of
+another user beside it is seen whole.
+"""
 import http.client
 import json
 import os
@@ -80,8 +83,13 @@ def begin(bench, *args):
     program = bench.for_everybody(standin("hoard"), standin("lib"))
     first = Hoard(bench, program, VICTIM, "pinned", "1")
     # This copy of the library, not another one that a program of another test has mapped.
-    wait_for("the library is not probed", lambda: any(o["path"].startswith(bench.dir) and any(p["state"] == "attached" for p in o["probes"])
-                                                      for o in service.request("GET", "/v1/probes")["objects"]))
+    wait_for(
+        "the library is not probed",
+        lambda: any(
+            o["path"].startswith(bench.dir) and any(p["state"] == "attached" for p in o["probes"])
+            for o in service.request("GET", "/v1/probes")["objects"]
+        ),
+    )
     first.step()
     first.end()
     return service, program
@@ -110,7 +118,10 @@ def pinned(service, pid):
 
 
 def hoard(bench, n, *args):
-    """A user holds n allocations, more than there are records. Another's stay what they are, and the sums are those of both."""
+    """
+    A user holds n allocations, more than there are records. Another's stay what they are, and the
+    sums are those of both.
+    """
     service, program = begin(bench, *args)
     victim = Hoard(bench, program, VICTIM, "pinned", "100")
     healthz = Healthz(service.sock)
@@ -125,7 +136,10 @@ def hoard(bench, n, *args):
     true("what has no record is not said", db["completeness"]["evicted"] and "limit" in db["completeness"]["reasons"])
     eq("who pays", wait_for("nobody has paid", lambda: paying(service, "records", EVIL))["pid"], evil.pid)
     true(f"the victim does: {service.status()['quotas']}", not paying(service, "records", VICTIM))
-    wait_for("the log does not name the user", lambda: re.search(rf"user {EVIL} has its share .* allocations.*process {evil.pid}", service.daemon.stderr()))
+    wait_for(
+        "the log does not name the user",
+        lambda: re.search(rf"user {EVIL} has its share .* allocations.*process {evil.pid}", service.daemon.stderr()),
+    )
     rss.append(rss_kib(service))
     left = evil.step()
     wait_for(f"{left} bytes left", lambda: pinned(service, evil.pid) == left)
@@ -165,7 +179,10 @@ def test_made_up_call_sites(bench):
         evil.step()
     wait_for("nobody paid", lambda: paying(service, "names", EVIL))
     victim = Hoard(bench, program, VICTIM, "pinned", "10")
-    wait_for("the victim's call site", lambda: all(a["site"] for a in allocations(service.request("GET", "/v1/db"), victim.pid, "host_alloc")))
+    wait_for(
+        "the victim's call site",
+        lambda: all(a["site"] for a in allocations(service.request("GET", "/v1/db"), victim.pid, "host_alloc")),
+    )
     tell("120000 call sites of one user", healthz, service)
     before = rss_kib(service)
     for one in (*evils, victim):
@@ -175,7 +192,10 @@ def test_made_up_call_sites(bench):
 
 
 def probes(bench, files, most):
-    """Files with functions to probe, of one user: past that user's share they get none, what is done with them is told to be unseen."""
+    """
+    Files with functions to probe, of one user: past that user's share they get none, what is done
+    with them is told to be unseen.
+    """
     service, program = begin(bench, "--max-user-probes", str(most))
     rss = [rss_kib(service)]
     healthz = Healthz(service.sock)
@@ -185,11 +205,16 @@ def probes(bench, files, most):
         copies.append(bench.path(f"evil{i}"))
         shutil.copytree(bench.path("for-everybody"), copies[-1])
         subprocess.run(["chown", "-R", EVIL, copies[-1]], check=True)
-    evil = [Hoard(bench, os.path.join(copy, os.path.relpath(program, bench.path("for-everybody"))), EVIL, "pinned", "5") for copy in copies]
+    evil = [
+        Hoard(bench, os.path.join(copy, os.path.relpath(program, bench.path("for-everybody"))), EVIL, "pinned", "5")
+        for copy in copies
+    ]
     wait_for("nobody paid", lambda: paying(service, "probes", EVIL))
     true("the victim does not", not paying(service, "probes", VICTIM))
     objects = service.request("GET", "/v1/probes")["objects"]
-    of = [sum(p["state"] == "attached" for p in o["probes"]) for o in objects if o["path"].startswith(bench.path("evil"))]
+    of = [
+        sum(p["state"] == "attached" for p in o["probes"]) for o in objects if o["path"].startswith(bench.path("evil"))
+    ]
     true(f"probes of that user: {of}", 0 < sum(of) <= most)
     db = service.request("GET", "/v1/db")
     unseen = {g["pid"] for g in db["completeness"]["knowledge"] if g["why"] == "function not probed"}
@@ -203,9 +228,15 @@ def probes(bench, files, most):
         one.target.proc.wait()
     for copy in copies:
         shutil.rmtree(copy)
-    wait_for("probes of files that are gone stay", lambda: not [
-        o for o in service.request("GET", "/v1/probes")["objects"] if o["path"].startswith(bench.path("evil"))])
-    print(f"attack: resident {rss[0]} KiB before, {rss[1]} KiB with {sum(of)} probes of that user, {rss_kib(service)} KiB when the files are gone")
+    wait_for(
+        "probes of files that are gone stay",
+        lambda: not [
+            o for o in service.request("GET", "/v1/probes")["objects"] if o["path"].startswith(bench.path("evil"))
+        ],
+    )
+    print(
+        f"attack: resident {rss[0]} KiB before, {rss[1]} KiB with {sum(of)} probes of that user, {rss_kib(service)} KiB when the files are gone"
+    )
     victim.target.proc.kill()
 
 
@@ -246,15 +277,27 @@ def test_budget(bench):
         procs = [process(db, pid) for pid in pids]
         return [(pair(p["transfers"] or {}, "h2d")[0], p.get("at_least", False)) for p in procs]
 
-    wait_for("no copy of a process that began later is told", lambda: process(service.request("GET", "/v1/db"), late.pid).get("sampled"))
+    wait_for(
+        "no copy of a process that began later is told",
+        lambda: process(service.request("GET", "/v1/db"), late.pid).get("sampled"),
+    )
     true("what is missing of that user is not known", all(least for _, least in seen(late.pid, *(e.pid for e in evil))))
     status = service.status()
     eq("who pays", status["budget"]["users"], [{"uid": int(EVIL), "family": "transfer", "sampled": 64}])
-    eq("families that are reduced for all", [f["name"] for f in service.families().values() if f["state"] == "counting"], [])
+    eq(
+        "families that are reduced for all",
+        [f["name"] for f in service.families().values() if f["state"] == "counting"],
+        [],
+    )
     true("the quota names the user", paying(service, "budget", EVIL))
     os.chmod(service.sock, 0o666)
     for uid, told in ((EVIL, [int(EVIL)]), (VICTIM, [])):
-        status = subprocess.run(as_user(uid, bench.for_everybody(e2e.TTMON), "status", "--json", "--socket", service.sock), capture_output=True, text=True, check=False)
+        status = subprocess.run(
+            as_user(uid, bench.for_everybody(e2e.TTMON), "status", "--json", "--socket", service.sock),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         eq(f"who pays, as user {uid} sees it", [u["uid"] for u in json.loads(status.stdout)["budget"]["users"]], told)
     made = e2e.last_json(quiet.finish())["copies"]
     eq("copies of the innocent", seen(quiet.pid), [(made, False)])
@@ -338,13 +381,18 @@ print(done)
 
 @timeout(120)
 def test_requests(bench):
-    """A user asks for /metrics over TCP, as often as it can: it has a rate; the others, and what is traced, do not feel it."""
+    """
+    A user asks for /metrics over TCP, as often as it can: it has a rate; the others, and what is
+    traced, do not feel it.
+    """
     port, seconds = free_port(), 3
     service, program = begin(bench, "--listen-address", f"127.0.0.1:{port}")
     victim = Hoard(bench, program, VICTIM, "pinned", "100")
     healthz = Healthz(service.sock)
     began = time.monotonic()
-    flood = subprocess.Popen([sys.executable, "-c", FLOOD, str(port), EVIL, str(seconds)], stdout=subprocess.PIPE, text=True)
+    flood = subprocess.Popen(
+        [sys.executable, "-c", FLOOD, str(port), EVIL, str(seconds)], stdout=subprocess.PIPE, text=True
+    )
     bench.procs.append(flood)
     pages = 0
     while flood.poll() is None:
@@ -376,9 +424,20 @@ def test_requests_that_are_two(bench):
     """What another may read in another way than the daemon is refused."""
     port = free_port()
     service = Service(bench, "--listen-address", f"127.0.0.1:{port}")
-    for host, status in (("127.0.0.1", 200), ("[::1]:80", 200), ("[::1]evil", 403), ("[::1", 403), ("127.0.0.1:evil", 403), ("localhost.evil", 403)):
+    for host, status in (
+        ("127.0.0.1", 200),
+        ("[::1]:80", 200),
+        ("[::1]evil", 403),
+        ("[::1", 403),
+        ("127.0.0.1:evil", 403),
+        ("localhost.evil", 403),
+    ):
         eq(f"Host: {host}", int(raw(port, "GET /healthz HTTP/1.1", f"Host: {host}").split()[1]), status)
-    for more in (("Content-Length: 0", "Content-Length: 40"), ("Content-Length: 0", "Transfer-Encoding: chunked"), ("Host: evil.example",)):
+    for more in (
+        ("Content-Length: 0", "Content-Length: 40"),
+        ("Content-Length: 0", "Transfer-Encoding: chunked"),
+        ("Host: evil.example",),
+    ):
         reply = raw(port, "GET /healthz HTTP/1.1", "Host: 127.0.0.1", *more)
         eq(f"{more}: {reply[:200]}", int(reply.split()[1]), 400)
         true("and the connection ends", "\nConnection: close" in reply)
@@ -390,7 +449,10 @@ BAD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2
 
 @timeout(60)
 def test_names(bench):
-    """A program whose folder, library and name are made to steer a terminal: nothing that people read has those characters."""
+    """
+    A program whose folder, library and name are made to steer a terminal: nothing that people read
+    has those characters.
+    """
     nasty = bench.path("ev\x1b[2Jil\u202e\u009b\nttmond: all is well")
     shutil.copytree(standin("lib"), nasty)
     program = os.path.join(nasty, "h\x1b]0;x\x07\u202er")
@@ -403,7 +465,12 @@ def test_names(bench):
     service.wait_probed()
     db = bench.path("db.json")
     subprocess.run([e2e.TTMOND, "--dump-db", db, "--socket", service.sock], check=True, capture_output=True)
-    for cmd in (["db", "show", db], ["probes", "-v", "--socket", service.sock], ["status", "--socket", service.sock], ["db", "check", db]):
+    for cmd in (
+        ["db", "show", db],
+        ["probes", "-v", "--socket", service.sock],
+        ["status", "--socket", service.sock],
+        ["db", "check", db],
+    ):
         done = subprocess.run([e2e.TTMON, *cmd], capture_output=True, check=False, timeout=30 * PATIENCE)
         text = (done.stdout + done.stderr).decode(errors="replace")
         true(f"ttmon {cmd[:2]}: {BAD.search(text)}: {text[:500]!r}", not BAD.search(text))

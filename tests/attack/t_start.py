@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""It always starts: what others have put into its places, or left there, or a full or missing file system, is said and taken up later."""
+"""
+It always starts: what others have put into its places, or left there, or a full or missing file
+system, is said and taken up later.
+"""
 import fcntl
 import http.client
 import json
@@ -28,16 +31,26 @@ class Apart:
         self.shm, self.sock = bench.path("shm"), bench.path("sock")
         os.mkdir(self.shm)
         script = f'mount -t tmpfs {mount} none {self.shm} && {first or "true"} && exec "$@" || exit 99'
-        self.daemon = bench.daemon("--socket", self.sock, "--shm-root", self.shm, *args,
-                                   wrap=["unshare", "-m", "sh", "-c", script, "sh", *wrap])
+        self.daemon = bench.daemon(
+            "--socket",
+            self.sock,
+            "--shm-root",
+            self.shm,
+            *args,
+            wrap=["unshare", "-m", "sh", "-c", script, "sh", *wrap],
+        )
 
     def inside(self, *command):
-        done = subprocess.run(["nsenter", "-m", "-t", str(self.daemon.proc.pid), *command], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["nsenter", "-m", "-t", str(self.daemon.proc.pid), *command], capture_output=True, text=True, check=False
+        )
         eq(f"{command}: {done.stderr}", done.returncode, 0)
         return done.stdout
 
     def status(self):
-        done = subprocess.run([TTMON, "status", "--json", "--socket", self.sock], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [TTMON, "status", "--json", "--socket", self.sock], capture_output=True, text=True, check=False
+        )
         eq(f"ttmon status: {done.stderr}", done.returncode, 0)
         return json.loads(done.stdout)
 
@@ -50,8 +63,14 @@ class Apart:
         self.daemon.wait_line(f"DEGRADED: .*{word}")
         wait_for("slots are closed", lambda: self.status()["slots"]["unpublished"])
         done = subprocess.run([TTMON, "status", "-vs", self.sock], capture_output=True, text=True, check=False)
-        true(f"ttmon status says {done.stdout[:300]!r}", "without shared-memory statistics since" in done.stdout and word in done.stdout)
-        true(f"ttmon status says {done.stdout[:800]!r}", re.search(r"closed, 0 published, [\d,]+ not published", done.stdout))
+        true(
+            f"ttmon status says {done.stdout[:300]!r}",
+            "without shared-memory statistics since" in done.stdout and word in done.stdout,
+        )
+        true(
+            f"ttmon status says {done.stdout[:800]!r}",
+            re.search(r"closed, 0 published, [\d,]+ not published", done.stdout),
+        )
 
     def taken_up(self):
         wait_for("the segment is taken up", lambda: not self.lacks())
@@ -61,14 +80,22 @@ class Apart:
         self.published()
         wait_for("status counts them", lambda: self.status()["slots"]["published"])
         slots = self.status()["slots"]
-        true(f"slots: {slots}", slots["unpublished"] and slots["closed"] == slots["published"] + slots["unpublished"] + slots["dropped"])
+        true(
+            f"slots: {slots}",
+            slots["unpublished"] and slots["closed"] == slots["published"] + slots["unpublished"] + slots["dropped"],
+        )
 
     def published(self):
         """Slots go into it: the word that counts them grows."""
+
         def count():
-            done = subprocess.run(["nsenter", "-m", "-t", str(self.daemon.proc.pid), "head", "-c", "4096", f"{self.shm}/ttmon.v1"],
-                                  capture_output=True, check=True)
+            done = subprocess.run(
+                ["nsenter", "-m", "-t", str(self.daemon.proc.pid), "head", "-c", "4096", f"{self.shm}/ttmon.v1"],
+                capture_output=True,
+                check=True,
+            )
             return done.stdout
+
         before = count()
         wait_for("slots are published", lambda: count() != before)
 
@@ -153,7 +180,10 @@ sys.stdin.readline()
 
 
 def test_port_of_somebody_else(bench):
-    """Any user may listen on a port. The service traces all the same, says who is missing it, and serves it when it is free."""
+    """
+    Any user may listen on a port. The service traces all the same, says who is missing it, and
+    serves it when it is free.
+    """
     port = free_port()
     squatter = bench.target(sys.executable, "-c", SQUATTER, str(port))
     service = Apart.__new__(Apart)
@@ -167,19 +197,37 @@ def test_port_of_somebody_else(bench):
     conn = http.client.HTTPConnection("127.0.0.1", port, timeout=10 * PATIENCE)
     conn.request("GET", "/metrics")
     page = conn.getresponse().read().decode()
-    true("degraded in the metrics", "ttmond_build_info" in page and not re.search(r"^ttmond_degraded\{.*\} 1", page, re.M))
+    true(
+        "degraded in the metrics",
+        "ttmond_build_info" in page and not re.search(r"^ttmond_degraded\{.*\} 1", page, re.M),
+    )
     conn.close()
     service.daemon.stop()
 
 
 def without_tracefs(*more):
-    return ["unshare", "-m", "sh", "-c", 'umount -l /sys/kernel/tracing; umount -l /sys/kernel/debug 2>/dev/null; exec "$@"', "sh", *more]
+    return [
+        "unshare",
+        "-m",
+        "sh",
+        "-c",
+        'umount -l /sys/kernel/tracing; umount -l /sys/kernel/debug 2>/dev/null; exec "$@"',
+        "sh",
+        *more,
+    ]
 
 
 def test_no_tracefs(bench):
     """Nobody has mounted the file system of tracepoints: it is mounted for ttmond alone."""
     for env in ({}, {"TTMOND_NO_UPROBE_MULTI": "1"}):
-        daemon = bench.daemon("--dump-db", bench.path("db.json"), cmd=[standin("scen"), "exit", "3"], wait=False, wrap=without_tracefs(), env=env)
+        daemon = bench.daemon(
+            "--dump-db",
+            bench.path("db.json"),
+            cmd=[standin("scen"), "exit", "3"],
+            wait=False,
+            wrap=without_tracefs(),
+            env=env,
+        )
         daemon.wait()
         db = load_db(bench.path("db.json"))
         eq(f"complete: {db['completeness']}", db["completeness"]["complete"], True)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""-- CMD survives us, and ttmond survives its own end: whatever is killed when, nothing is left, the next one starts, no program is harmed."""
+"""
+-- CMD survives us, and ttmond survives its own end: whatever is killed when, nothing is left, the
+next one starts, no program is harmed.
+"""
 import contextlib
 import os
 import random
@@ -9,7 +12,21 @@ import subprocess
 import sys
 import time
 
-from e2e import PATIENCE, TTMON, eq, last_json, left_over, load_db, long, newest_prog, process, standin, timeout, true, uprobe_events
+from e2e import (
+    PATIENCE,
+    TTMON,
+    eq,
+    last_json,
+    left_over,
+    load_db,
+    long,
+    newest_prog,
+    process,
+    standin,
+    timeout,
+    true,
+    uprobe_events,
+)
 
 KEEPER = "seccomp-keeper"
 
@@ -41,8 +58,10 @@ class Held:
     def __init__(self, bench, n):
         self.go_file, self.done_file = bench.path(f"go{n}"), bench.path(f"done{n}")
         before = keepers()
-        script = (f"while [ ! -e {self.go_file} ]; do sleep 0.02; done; /bin/ls / >/dev/null && "
-                  f"{standin('scen')} exit 1 >/dev/null && touch {self.done_file}")
+        script = (
+            f"while [ ! -e {self.go_file} ]; do sleep 0.02; done; /bin/ls / >/dev/null && "
+            f"{standin('scen')} exit 1 >/dev/null && touch {self.done_file}"
+        )
         self.daemon = bench.daemon("--quiet", cmd=["/bin/sh", "-c", script])
         mine = set()
 
@@ -105,7 +124,13 @@ def test_held_is_true(bench):
         os.makedirs(os.path.join(folder, "lib"))
         shutil.copy(standin("scen"), folder)
         shutil.copy(standin("lib/libcudart.so.13"), os.path.join(folder, "lib"))
-        daemon = bench.daemon("--dump-db", bench.path("db.json"), cmd=[os.path.join(folder, "scen"), "exit", "2"], wait=False, env={"TTMOND_HOLD_MS": str(ms)})
+        daemon = bench.daemon(
+            "--dump-db",
+            bench.path("db.json"),
+            cmd=[os.path.join(folder, "scen"), "exit", "2"],
+            wait=False,
+            env={"TTMOND_HOLD_MS": str(ms)},
+        )
         daemon.wait()
         db = load_db(bench.path("db.json"))
         rows = [(b["object"], b["pid"], b["held"], b["let_go"]) for b in db["completeness"]["blind"]]
@@ -115,7 +140,9 @@ def test_held_is_true(bench):
         if whole:
             eq(f"{ms} ms: pins", process(db, last_json(daemon.stdout())["pid"])["pins"], 2)
         else:
-            true(f"{ms} ms: the gap has no reason", "coverage gap" in [g["why"] for g in db["completeness"]["knowledge"]])
+            true(
+                f"{ms} ms: the gap has no reason", "coverage gap" in [g["why"] for g in db["completeness"]["knowledge"]]
+            )
         seen |= {"held" if held else "let go" if let_go else "not held" for _, _, held, let_go in rows}
     true(f"5 s were too short: {seen}", "held" in seen)
 
@@ -132,7 +159,11 @@ def kill_one(bench, n, rng, target):
         args += ["--pid", str(target.pid)]
     else:
         held = bench.path(f"held{n}")
-        cmd = ["/bin/sh", "-c", f"{standin('scen')} exit 1 >/dev/null; /bin/true && {standin('scen')} exit 1 >/dev/null && touch {held}"]
+        cmd = [
+            "/bin/sh",
+            "-c",
+            f"{standin('scen')} exit 1 >/dev/null; /bin/true && {standin('scen')} exit 1 >/dev/null && touch {held}",
+        ]
     bench.alone, alone = True, bench.alone
     daemon = bench.daemon(*args, cmd=cmd, wait=False)
     bench.alone = alone
@@ -160,7 +191,13 @@ def sigkills(bench, rounds, seed):
     true(f"it is degraded: {daemon.stderr()}", "DEGRADED" not in daemon.stderr())
     done = subprocess.run([standin("scen"), "exit", "5"], capture_output=True, text=True, check=True)
     pid = last_json(done.stdout)["pid"]
-    wait_for("its end is seen", lambda: subprocess.run([TTMON, "status", "--socket", bench.path("sock")], capture_output=True, check=False).returncode < 2)
+    wait_for(
+        "its end is seen",
+        lambda: subprocess.run(
+            [TTMON, "status", "--socket", bench.path("sock")], capture_output=True, check=False
+        ).returncode
+        < 2,
+    )
     daemon.stop()
     eq("pins of a program after all that", process(load_db(bench.path("last.json")), pid)["pins"], 5)
     target.go()
@@ -169,8 +206,11 @@ def sigkills(bench, rounds, seed):
     eq("BPF programs left", left_over(since), [])
     eq("probe events left", set(uprobe_events()) - events, set())
     eq("files left", [f for f in os.listdir(bench.dir) if f.startswith((".ttmon.v1", ".killed", "ttmon.v1"))], [])
-    print(f"attack: {rounds} SIGKILLs ({', '.join(f'{kinds.count(k)} {k}' for k in sorted(set(kinds)))}): "
-          "lost of an innocent program beside it 0", file=sys.stderr)
+    print(
+        f"attack: {rounds} SIGKILLs ({', '.join(f'{kinds.count(k)} {k}' for k in sorted(set(kinds)))}): "
+        "lost of an innocent program beside it 0",
+        file=sys.stderr,
+    )
 
 
 @timeout(60)

@@ -43,18 +43,21 @@ class Picture:
         assert kind == [8, 2, 0, 0, 0], f"not 24 bits a pixel: {kind}"
         packed, at = b"", 8
         while at < len(data):
-            size, name = struct.unpack(">I4s", data[at:at + 8])
-            packed += data[at + 8:at + 8 + size] if name == b"IDAT" else b""
+            size, name = struct.unpack(">I4s", data[at : at + 8])
+            packed += data[at + 8 : at + 8 + size] if name == b"IDAT" else b""
             at += size + 12
         lines, wide = zlib.decompress(packed), self.width * 3
         self.rows, above = [], bytes(wide)
         for start in range(0, len(lines), wide + 1):
-            above = self.row(lines[start], lines[start + 1:start + 1 + wide], above)
+            above = self.row(lines[start], lines[start + 1 : start + 1 + wide], above)
             self.rows.append(above)
 
     @staticmethod
     def row(how, line, above):
-        """One row out of its differences. Asked for speed, the browser writes those to the row above alone, so that these are all that is known here."""
+        """
+        One row out of its differences. Asked for speed, the browser writes those to the row above
+        alone, so that these are all that is known here.
+        """
         if how == 0:
             return line
         assert how == 2, f"differences of kind {how}"
@@ -66,7 +69,7 @@ class Picture:
 
     def at(self, x, y):
         """(red, green, blue) of a pixel, 0 to 255."""
-        return tuple(self.rows[int(y)][int(x) * 3:int(x) * 3 + 3])
+        return tuple(self.rows[int(y)][int(x) * 3 : int(x) * 3 + 3])
 
     def colours(self):
         """Those of every sixteenth row."""
@@ -97,10 +100,28 @@ class Browser:
             os.dup2(high[1], 4)
 
         self.proc = subprocess.Popen(
-            [program, "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", f"--user-data-dir={self.home}", "--no-first-run",
-             "--disable-extensions", "--disable-background-networking", "--disable-component-update", "--hide-scrollbars",
-             f"--window-size={width},{height}", *arguments, "about:blank"],
-            preexec_fn=pipes, pass_fds=(3, 4), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            [
+                program,
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--remote-debugging-pipe",
+                f"--user-data-dir={self.home}",
+                "--no-first-run",
+                "--disable-extensions",
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--hide-scrollbars",
+                f"--window-size={width},{height}",
+                *arguments,
+                "about:blank",
+            ],
+            preexec_fn=pipes,
+            pass_fds=(3, 4),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         os.close(to_read)
         os.close(from_write)
         self.write, self.read, self.buffer, self.number = to_write, from_read, b"", 0
@@ -152,7 +173,9 @@ class Browser:
     def take(self, event):
         what, p = event["method"], event.get("params", {})
         if what == "Runtime.consoleAPICalled":
-            self.console.append(p["type"] + ": " + " ".join(str(a.get("value", a.get("description"))) for a in p["args"]))
+            self.console.append(
+                p["type"] + ": " + " ".join(str(a.get("value", a.get("description"))) for a in p["args"])
+            )
         elif what == "Runtime.exceptionThrown":
             d = p["exceptionDetails"]
             self.console.append("exception: " + d["text"] + " " + str(d.get("exception", {}).get("description")))
@@ -181,10 +204,15 @@ class Browser:
 
     def size(self, width, height, scale=1):
         self.pixels = (width * scale, height * scale)
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False)
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False
+        )
 
     def dark(self, on):
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if on else "light"}])
+        self.call(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": "dark" if on else "light"}],
+        )
 
     def vision(self, kind):
         """none, deuteranopia, protanopia, tritanopia, achromatopsia."""
@@ -194,8 +222,12 @@ class Browser:
         """Open a file and wait until it says that it is ready."""
         self.console, self.requests = [], []
         self.call("Page.navigate", url="file://" + path)
-        if not self.settle("location.href !== 'about:blank' && document.readyState === 'complete' && !!(" + ready + ")", seconds):
-            raise AssertionError(f"{path} is not ready after {seconds} s: {self.console} {self.eval('document.body.innerText.slice(0, 300)')!r}")
+        if not self.settle(
+            "location.href !== 'about:blank' && document.readyState === 'complete' && !!(" + ready + ")", seconds
+        ):
+            raise AssertionError(
+                f"{path} is not ready after {seconds} s: {self.console} {self.eval('document.body.innerText.slice(0, 300)')!r}"
+            )
 
     def eval(self, code, seconds=30):
         """The value of an expression, or what its promise becomes."""
@@ -219,7 +251,9 @@ class Browser:
 
     def place(self, selector, x=0.5, y=0.5):
         """A point of an element, in the window."""
-        return self.eval(f"(() => {{ const r = document.querySelector({json.dumps(selector)}).getBoundingClientRect(); return [r.left + {x} * r.width, r.top + {y} * r.height]; }})()")
+        return self.eval(
+            f"(() => {{ const r = document.querySelector({json.dumps(selector)}).getBoundingClientRect(); return [r.left + {x} * r.width, r.top + {y} * r.height]; }})()"
+        )
 
     def mouse(self, what, at, button="none", clicks=0, **more):
         self.call("Input.dispatchMouseEvent", type=what, x=at[0], y=at[1], button=button, clickCount=clicks, **more)
@@ -236,7 +270,13 @@ class Browser:
         self.mouse("mouseMoved", start)
         self.mouse("mousePressed", start, "left", 1, modifiers=modifiers)
         for k in range(1, 5):
-            self.mouse("mouseMoved", [start[i] + (end[i] - start[i]) * k / 4 for i in (0, 1)], "left", modifiers=modifiers, buttons=1)
+            self.mouse(
+                "mouseMoved",
+                [start[i] + (end[i] - start[i]) * k / 4 for i in (0, 1)],
+                "left",
+                modifiers=modifiers,
+                buttons=1,
+            )
         self.mouse("mouseReleased", end, "left", 1, modifiers=modifiers)
         self.frame()
 
@@ -252,7 +292,9 @@ class Browser:
 
     def screenshot(self, path):
         """What is in the window, as a person with the emulated vision sees it: into a file, and as a Picture."""
-        data = base64.b64decode(self.call("Page.captureScreenshot", format="png", optimizeForSpeed=True, seconds=60)["data"])
+        data = base64.b64decode(
+            self.call("Page.captureScreenshot", format="png", optimizeForSpeed=True, seconds=60)["data"]
+        )
         with open(path, "wb") as f:
             f.write(data)
         return Picture(data)

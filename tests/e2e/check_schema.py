@@ -40,7 +40,10 @@ def validator():
 
 
 def spoilt(db):
-    """Copies of db, each wrong in one way, with what is wrong. Only the head and a few rows: large files are slow to copy."""
+    """
+    Copies of db, each wrong in one way, with what is wrong. Only the head and a few rows: large
+    files are slow to copy.
+    """
     small = {k: v[:3] if isinstance(v, list) else v for k, v in db.items()}
 
     def change(what, f):
@@ -58,8 +61,12 @@ def spoilt(db):
         yield change("an address without 0x", lambda d: d["allocations"][0].update(addr="1234"))
         yield change("an unknown method", lambda d: d["allocations"][0].update(method="magic"))
         yield change("no id", lambda d: d["allocations"][0].pop("id"))
-        yield change("an event that is too short", lambda d: d["allocations"][0]["events"].append([0, "h2d", 1, 2, "pinned"]))
-        yield change("an unknown kind of event", lambda d: d["allocations"][0]["events"].append([0, "x", 1, 2, "pinned", 0]))
+        yield change(
+            "an event that is too short", lambda d: d["allocations"][0]["events"].append([0, "h2d", 1, 2, "pinned"])
+        )
+        yield change(
+            "an unknown kind of event", lambda d: d["allocations"][0]["events"].append([0, "x", 1, 2, "pinned", 0])
+        )
     if "tenstorrent" in small:
         yield change("a Tenstorrent part without runs", lambda d: d["tenstorrent"].pop("runs"))
         yield change("other columns", lambda d: d["tenstorrent"]["runs"]["columns"].reverse())
@@ -68,7 +75,11 @@ def spoilt(db):
 
 
 def inconsistent(db):
-    """Copies of db that the schema takes and that are wrong all the same. None for what needs rows that are not there."""
+    """
+    Copies of db that the schema takes and that are wrong all the same. None for what needs rows
+    that are not there.
+    """
+
     def change(what, f):
         bad = copy.deepcopy(db)
         f(bad)
@@ -81,13 +92,19 @@ def inconsistent(db):
     yield change("a summary with more events", lambda d: d["summary"].update(events=d["summary"]["events"] + 1))
     yield change("a summary with other transfers", lambda d: d["summary"]["transfers"].update(d2d={"managed": [1, 1]}))
     yield change("complete with a reason", lambda d: d["completeness"].update(complete=True, reasons=["lost"]))
-    yield change("events that are not accounted for", lambda d: d["completeness"].update(
-        identity=True, attempted=d["completeness"]["decoded"] + 10**6))
+    yield change(
+        "events that are not accounted for",
+        lambda d: d["completeness"].update(identity=True, attempted=d["completeness"]["decoded"] + 10**6),
+    )
     yield change("sites out of place", lambda d: d["sites"][0].update(id=len(d["sites"])))
     yield change("processes out of place", lambda d: d["processes"][0].update(index=len(d["processes"])))
     yield change("a frame in no object", lambda d: d["sites"][0]["frames"].append([10**6 - 1, "0x1", None]))
-    yield change("an object twice", lambda d: d["objects"].extend([{"id": 9999, "path": "x", "build_id": "", "cuda": False}] * 2))
-    yield change("advice in a trace-only database", lambda d: d["capture"].update(trace_only=not d["capture"]["trace_only"]))
+    yield change(
+        "an object twice", lambda d: d["objects"].extend([{"id": 9999, "path": "x", "build_id": "", "cuda": False}] * 2)
+    )
+    yield change(
+        "advice in a trace-only database", lambda d: d["capture"].update(trace_only=not d["capture"]["trace_only"])
+    )
     yield from inconsistent_tt(db, change)
     if db["allocations"]:
         yield change("an id twice", lambda d: d["allocations"].append(first(d)))
@@ -98,10 +115,19 @@ def inconsistent(db):
         yield change("freed before it was made", lambda d: first(d).update(free_ns="0", end="free", alloc_ns="5"))
         busy = next((i for i, a in enumerate(db["allocations"]) if a["events"] and a["transfers"]), None)
         if busy is not None:
-            yield change("an event less", lambda d: (d["allocations"][busy]["events"].pop(),
-                                                     d["summary"].update(events=d["summary"]["events"] - 1)))
-            yield change("other heat", lambda d: d["allocations"][busy]["heat"]["bytes"].__setitem__(
-                -1, d["allocations"][busy]["heat"]["bytes"][-1] + 1))
+            yield change(
+                "an event less",
+                lambda d: (
+                    d["allocations"][busy]["events"].pop(),
+                    d["summary"].update(events=d["summary"]["events"] - 1),
+                ),
+            )
+            yield change(
+                "other heat",
+                lambda d: d["allocations"][busy]["heat"]["bytes"].__setitem__(
+                    -1, d["allocations"][busy]["heat"]["bytes"][-1] + 1
+                ),
+            )
         yield change("freed and live", lambda d: first(d).update(free_ns=str(2**62), end="live"))
 
 
@@ -117,22 +143,37 @@ def inconsistent_tt(db, change):
         obj[key] += 1
 
     if tt["chips"]:
-        yield change("a chip that holds more than processes do", lambda d: (
-            more(d["tenstorrent"]["chips"][0]["bytes"], "dram"), more(d["tenstorrent"]["chips"][0]["peak"], "dram")))
+        yield change(
+            "a chip that holds more than processes do",
+            lambda d: (
+                more(d["tenstorrent"]["chips"][0]["bytes"], "dram"),
+                more(d["tenstorrent"]["chips"][0]["peak"], "dram"),
+            ),
+        )
         yield change("a chip twice", lambda d: d["tenstorrent"]["chips"].append(d["tenstorrent"]["chips"][0]))
     device = next(((i, k) for i, p in enumerate(tt["processes"]) for k, _ in enumerate(p["devices"])), None)
     if device:
+
         def use(d):
             return d["tenstorrent"]["processes"][device[0]]["devices"][device[1]]
+
         yield change("a device with less at its peak", lambda d: use(d)["bytes"].update(l1=use(d)["peak"]["l1"] + 1))
         yield change("a device on no chip", lambda d: use(d).update(chip=10**6))
     if tt["programs"] and exact:
         yield change("a run more than there are", lambda d: more(d["tenstorrent"]["programs"][0], "runs"))
-        yield change("a busier program", lambda d: (more(d["tenstorrent"]["programs"][0], "busy_ns"),
-                                                    more(d["tenstorrent"]["programs"][0], "max_ns")))
+        yield change(
+            "a busier program",
+            lambda d: (
+                more(d["tenstorrent"]["programs"][0], "busy_ns"),
+                more(d["tenstorrent"]["programs"][0], "max_ns"),
+            ),
+        )
         yield change("a run less", lambda d: d["tenstorrent"]["runs"]["rows"].pop())
     if tt["dispatched"]["rows"] and exact:
-        yield change("more dispatches told than counted", lambda d: d["tenstorrent"]["dispatched"]["rows"][0].__setitem__(8, 10**9))
+        yield change(
+            "more dispatches told than counted",
+            lambda d: d["tenstorrent"]["dispatched"]["rows"][0].__setitem__(8, 10**9),
+        )
 
 
 def run(*args):
@@ -152,7 +193,9 @@ def check_tool(path, ttmon, v):
     for r in [wide] + one:
         if r.returncode or r.stderr or not r.stdout:
             problems.append(f"ttmon db show: status {r.returncode}: {r.stderr}")
-        problems += [f"ttmon db show: control characters in {line!r}" for line in r.stdout.splitlines() if not line.isprintable()]
+        problems += [
+            f"ttmon db show: control characters in {line!r}" for line in r.stdout.splitlines() if not line.isprintable()
+        ]
     problems += [f"ttmon db show: wider than 80: {line!r}" for line in wide.stdout.splitlines()[1:] if len(line) > 80]
     if run(ttmon, "db", "schema").stdout != open(SCHEMA, encoding="utf-8").read():
         problems.append("ttmon db schema: is not docs/ttmon-db.schema.json")

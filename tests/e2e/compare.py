@@ -50,7 +50,9 @@ class Comparison:
 
     def errors(self, proc):
         wanted = {
-            (fn, int(code)): n for fn, codes in self.ledger["calls"].items() for code, n in codes.items()
+            (fn, int(code)): n
+            for fn, codes in self.ledger["calls"].items()
+            for code, n in codes.items()
             if code != "0" and fn not in SILENT
         }
         got = {(e["fn"], e["code"]): e["count"] for e in proc["errors"]}
@@ -60,10 +62,16 @@ class Comparison:
     def counts(self, proc):
         led = self.ledger
         for name, wanted in (
-            ("allocs", led["allocs"]), ("frees", led["frees"]), ("pins", led["pins"]), ("launches", led["kernels"]),
-            ("pinned_peak_pages", led["peak_pages"]), ("pinned_peak_bytes", led["live_bytes"]),
-            ("pinned_pages", 0 if self.ended else led["live_pages"]), ("pinned_bytes", 0 if self.ended else led["live_bytes"]),
-            ("unknown_frees", 0), ("captured", 0),
+            ("allocs", led["allocs"]),
+            ("frees", led["frees"]),
+            ("pins", led["pins"]),
+            ("launches", led["kernels"]),
+            ("pinned_peak_pages", led["peak_pages"]),
+            ("pinned_peak_bytes", led["live_bytes"]),
+            ("pinned_pages", 0 if self.ended else led["live_pages"]),
+            ("pinned_bytes", 0 if self.ended else led["live_bytes"]),
+            ("unknown_frees", 0),
+            ("captured", 0),
         ):
             self.check(name, proc[name], wanted)
 
@@ -85,11 +93,17 @@ class Comparison:
         self.check("unmatched", proc["unmatched"], 0)
 
     def pageable(self):
-        """Copies that touched ordinary memory are kept under mappings: which ones depends on the kernel, their sum does not."""
+        """
+        Copies that touched ordinary memory are kept under mappings: which ones depends on the
+        kernel, their sum does not.
+        """
         maps = [a for a in self.db["allocations"] if a["pid"] == self.ledger["pid"] and a["method"] == "mmap"]
         for d in DIRS:
-            self.check(f"{d} of mappings", pair_sum(a["transfers"].get(d, [0, 0]) for a in maps),
-                       self.ledger["pageable"].get(d, [0, 0]))
+            self.check(
+                f"{d} of mappings",
+                pair_sum(a["transfers"].get(d, [0, 0]) for a in maps),
+                self.ledger["pageable"].get(d, [0, 0]),
+            )
 
     def allocation(self, addr, i, got, wanted):
         what = f"{addr} #{i}"

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""e2e.py: what the end-to-end tests share: running ttmond and its targets, reading databases, and seeing that nothing stays."""
+"""
+e2e.py: what the end-to-end tests share: running ttmond and its targets, reading databases, and
+seeing that nothing stays.
+"""
 import contextlib
 import fcntl
 import glob
@@ -32,7 +35,8 @@ PATIENCE = 4 * SLOW
 # For a program under -- CMD whose call sites matter: one that is gone before its mappings are read has none.
 LINGER = {"STANDIN_LINGER": str(int(500 * SLOW))}
 
-# For a daemon whose budget is waited for: it decides after ten looks at what tracing costs, of a second each where nothing else is said.
+# For a daemon whose budget is waited for: it decides after ten looks at what tracing costs, of a
+# second each where nothing else is said.
 BUDGET = {"TTMOND_BUDGET_MS": "200"} if SLOW == 1 else {}
 
 
@@ -51,7 +55,10 @@ def timeout(seconds):
 
 
 def kernel(needed):
-    """Decorator: whether a test asks something of the kernel that only root may, or that other kernels do in another way, where its module says otherwise."""
+    """
+    Decorator: whether a test asks something of the kernel that only root may, or that other kernels
+    do in another way, where its module says otherwise.
+    """
 
     def mark(function):
         function.kernel = needed
@@ -66,7 +73,10 @@ def needs_kernel(function):
 
 
 def alone(why):
-    """Decorator: nothing else runs beside this test, and why. A module whose tests are all like that says ALONE = "why" instead."""
+    """
+    Decorator: nothing else runs beside this test, and why. A module whose tests are all like that
+    says ALONE = "why" instead.
+    """
 
     def mark(function):
         function.alone = why
@@ -132,8 +142,13 @@ def make(*words):
     env = {k: v for k, v in os.environ.items() if not k.startswith("MAKE") and k != "MFLAGS"}
     with open(os.path.join(OUT, "make.lock"), "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        done = subprocess.run(["make", "--no-print-directory", "-s", "-C", TOP, "O=" + os.environ.get("O", ".output"), *words], capture_output=True,
-                              text=True, env=env, check=False)
+        done = subprocess.run(
+            ["make", "--no-print-directory", "-s", "-C", TOP, "O=" + os.environ.get("O", ".output"), *words],
+            capture_output=True,
+            text=True,
+            env=env,
+            check=False,
+        )
     eq(f"make {' '.join(words)}: {done.stderr[-800:]}", done.returncode, 0)
     return done.stdout
 
@@ -203,13 +218,13 @@ class Target:
     def line(self, seconds=20):
         """The next line of its output."""
         end = time.monotonic() + seconds * PATIENCE
-        while b"\n" not in self.output[self.read:]:
+        while b"\n" not in self.output[self.read :]:
             ready, _, _ = select.select([self.proc.stdout], [], [], max(0, end - time.monotonic()))
             true("the target says nothing", ready)
             more = os.read(self.proc.stdout.fileno(), 65536)
             true("the target ended", more)
             self.output += more
-        line = self.output[self.read:].split(b"\n")[0] + b"\n"
+        line = self.output[self.read :].split(b"\n")[0] + b"\n"
         self.read += len(line)
         return line.decode()
 
@@ -219,7 +234,7 @@ class Target:
     def finish(self, status=0, seconds=20):
         """Its remaining output; it has to end with this status (None: any)."""
         out, _ = self.proc.communicate(timeout=seconds * PATIENCE)
-        out = (self.output[self.read:] + out).decode()
+        out = (self.output[self.read :] + out).decode()
         if status is not None:
             eq("exit status of the target", self.proc.returncode, status)
         return out
@@ -233,17 +248,28 @@ class Daemon:
         self.out = tempfile.NamedTemporaryFile("w+", dir=bench.dir, prefix="ttmond-", suffix=".out", delete=False)
         if not os.path.exists(TTMOND):
             raise AssertionError(f"{TTMOND} is not there: make e2e-build")
-        # Not the port that others have, and no budget: a busy test host is over it. An emulated CPU may stand still for a second.
+        # Not the port that others have, and no budget: a busy test host is over it. An emulated CPU
+        # may stand still for a second.
         if wait and not cmd and not bench.alone and not {"--pid", "--replay"} & set(args):
-            # A daemon for the whole host: it must leave the socket, the segment and the files that every such daemon has by default.
+            # A daemon for the whole host: it must leave the socket, the segment and the files that
+            # every such daemon has by default.
             apart = "--socket" in args and ("--shm-root" in args or {"--shm-slots", "--tt-shm-version"} <= set(args))
             true("a test that uses the host's own socket or /dev/shm runs @alone; see Bench.service_args", apart)
-        for option, value in (("--listen-address", "none"), ("--max-overhead", "0"), *((("--window", "2048"),) if SLOW > 1 else ())):
+        for option, value in (
+            ("--listen-address", "none"),
+            ("--max-overhead", "0"),
+            *((("--window", "2048"),) if SLOW > 1 else ()),
+        ):
             args = list(args) if option in args else [option, value, *args]
         full = [*wrap, TTMOND, *args] + (["--", *cmd] if cmd else [])
         self.started = time.monotonic()
         self.proc = subprocess.Popen(
-            full, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.err, env=dict(os.environ, **(env or {})), cwd=bench.dir
+            full,
+            stdin=subprocess.DEVNULL,
+            stdout=self.out,
+            stderr=self.err,
+            env=dict(os.environ, **(env or {})),
+            cwd=bench.dir,
         )
         bench.daemons.append(self)
         if wait:
@@ -275,9 +301,13 @@ class Daemon:
         try:
             self.proc.wait(timeout=seconds * PATIENCE)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"ttmond is still running after {seconds * PATIENCE:g} s: {self.stderr().strip()[-300:]}") from None
+            raise AssertionError(
+                f"ttmond is still running after {seconds * PATIENCE:g} s: {self.stderr().strip()[-300:]}"
+            ) from None
         if status is not None and self.proc.returncode != status:
-            raise AssertionError(f"ttmond ended with {self.proc.returncode}, not {status}: {self.stderr().strip()[-400:]}")
+            raise AssertionError(
+                f"ttmond ended with {self.proc.returncode}, not {status}: {self.stderr().strip()[-400:]}"
+            )
         return self.proc.returncode
 
     def stop(self, sig=signal.SIGINT, status=0):
@@ -351,7 +381,11 @@ class Bench:
         since = newest_prog()
         daemon = self.daemon(*args, cmd=cmd, env=env, wait=False, wrap=wrap)
         rc = daemon.wait(status)
-        lines = [x for x in daemon.stderr().strip().splitlines() if not x.startswith(("ttmond: tracing ", "ttmond: no uprobe_multi links here"))]
+        lines = [
+            x
+            for x in daemon.stderr().strip().splitlines()
+            if not x.startswith(("ttmond: tracing ", "ttmond: no uprobe_multi links here"))
+        ]
         true(f"exit status is 0: {lines}", rc != 0)
         eq(f"lines on stderr ({lines})", len(lines), 1)
         true(f"the line does not begin with ttmond: {lines[0]!r}", re.match(r"^(<\d>)?ttmond: ", lines[0]))
@@ -399,7 +433,10 @@ def pair(transfers, direction, mem=None):
 
 
 def known_or_not(direction, transfers, wanted):
-    """Of ordinary memory, by a process whose probes came late: what was there before them is of an unknown kind, never of a wrong one."""
+    """
+    Of ordinary memory, by a process whose probes came late: what was there before them is of an
+    unknown kind, never of a wrong one.
+    """
     known, unknown = pair(transfers, direction, "pageable"), pair(transfers, direction, "unknown")
     true(f"{direction} pageable: {known} of {wanted}", known[0] <= wanted[0] and known[1] <= wanted[1])
     eq(f"{direction} pageable or unknown", [a + b for a, b in zip(known, unknown)], wanted)
@@ -425,8 +462,11 @@ def whole(db, also=()):
     c = db["completeness"]
     # But for what a process did before its probes were there, if that was so.
     late = {g["why"].replace(" ", "_") for g in c["knowledge"] if g["why"] in ("attached late", "coverage gap")}
-    true(f"nothing is late in mode {db['capture']['mode']}: {c['knowledge']}", (db["capture"]["mode"] != "command" or not late) and
-         (db["capture"]["mode"] != "pids" or "attached_late" in late))
+    true(
+        f"nothing is late in mode {db['capture']['mode']}: {c['knowledge']}",
+        (db["capture"]["mode"] != "command" or not late)
+        and (db["capture"]["mode"] != "pids" or "attached_late" in late),
+    )
     eq("reasons", set(c["reasons"]), late | set(also))
     eq("complete", c["complete"], not late and not also)
     eq("identity", c["identity"], True)

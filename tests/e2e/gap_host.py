@@ -43,20 +43,27 @@ class OneRefused(State):
         with open(bench.path(folder + "/stubs.s"), "w", encoding="ascii") as f:
             for name in names:
                 first = "lock orl $0, (%rsp)" if name == "cudaHostGetDevicePointer" else "push %rbp\n pop %rbp"
-                f.write(f".balign 32\n.globl {name}\n.type {name}, @function\n{name}: {first}\n mov $713, %eax\n ret\n"
-                        f".size {name}, . - {name}\n")
+                f.write(
+                    f".balign 32\n.globl {name}\n.type {name}, @function\n{name}: {first}\n mov $713, %eax\n ret\n"
+                    f".size {name}, . - {name}\n"
+                )
             f.write('.section .note.GNU-stack,"",@progbits\n')
-        subprocess.run(["cc", "-shared", "-nostdlib", "-Wl,-soname," + self.soname, "-o", out,
-                        bench.path(folder + "/stubs.s")], check=True)
+        subprocess.run(
+            ["cc", "-shared", "-nostdlib", "-Wl,-soname," + self.soname, "-o", out, bench.path(folder + "/stubs.s")],
+            check=True,
+        )
         return out
 
 
 def states():
     drivers = sorted(p for p in libraries() if os.path.basename(p).startswith("libcuda.so"))
     runtime = (os.path.join(STANDIN, "lib", "libcudart.so.13"), "libcudart.so.13", CUDART)
-    return [State("libcudart", *runtime), *([State("libcuda", drivers[-1], "libcuda.so.1", LIBCUDA)] if drivers else []),
-            *([OneRefused("one refused", *runtime)] if os.uname().machine == "x86_64" else []),
-            State("tenstorrent", os.path.join(STANDIN, "tt/e2b/libtt_metal.so"), "libtt_metal.so", TT)]
+    return [
+        State("libcudart", *runtime),
+        *([State("libcuda", drivers[-1], "libcuda.so.1", LIBCUDA)] if drivers else []),
+        *([OneRefused("one refused", *runtime)] if os.uname().machine == "x86_64" else []),
+        State("tenstorrent", os.path.join(STANDIN, "tt/e2b/libtt_metal.so"), "libtt_metal.so", TT),
+    ]
 
 
 def state(name):
@@ -245,7 +252,15 @@ def service_storm(bench, s, ms):
 
 
 # name, how, nothing may be missing
-WAYS = (("-- CMD", command, True), ("--pid at start", pid_at_start, False), ("--pid mid-run", pid_mid_run, False),
-        ("known", service_known, True), ("looked ahead", service_ahead, True),
-        ("first contact", service_first_contact, False), ("new inode", service_copied, False),
-        ("dlopen", service_dlopen, False), ("static runtime", service_static, False), ("exec storm", service_storm, False))
+WAYS = (
+    ("-- CMD", command, True),
+    ("--pid at start", pid_at_start, False),
+    ("--pid mid-run", pid_mid_run, False),
+    ("known", service_known, True),
+    ("looked ahead", service_ahead, True),
+    ("first contact", service_first_contact, False),
+    ("new inode", service_copied, False),
+    ("dlopen", service_dlopen, False),
+    ("static runtime", service_static, False),
+    ("exec storm", service_storm, False),
+)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""live_host.py: what the tests of live advice share: a program that does what it is told, line by line, and a client that follows."""
+"""
+live_host.py: what the tests of live advice share: a program that does what it is told, line by
+line, and a client that follows.
+"""
 import json
 import os
 import select
@@ -10,8 +13,10 @@ import time
 from e2e import PATIENCE, standin, true
 from tt_host import retry
 
-# Commands: dev | page NAME SIZE | pin NAME SIZE [FLAGS] | own NAME SIZE | reg, unreg, ptr, free NAME | copy NAME [N] | burst N | step LABEL.
-# Answers each with {"t": CLOCK_MONOTONIC before the last copy, "addr": of NAME}. argv: libcudart, libmyalloc, a library with checkpoints or "".
+# Commands: dev | page NAME SIZE | pin NAME SIZE [FLAGS] | own NAME SIZE | reg, unreg, ptr, free
+# NAME | copy NAME [N] | burst N | step LABEL.
+# Answers each with {"t": CLOCK_MONOTONIC before the last copy, "addr": of NAME}. argv: libcudart,
+# libmyalloc, a library with checkpoints or "".
 PROGRAM = """
 import ctypes, json, os, sys, time
 P, Z, U, I, L = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint, ctypes.c_int, ctypes.c_long
@@ -80,16 +85,29 @@ class Program:
         return json.loads(self.target.line(60))
 
     def probed(self, service):
-        """With OWN: until a call is seen. A service that meets a library for the first time misses those before its probes are active."""
+        """
+        With OWN: until a call is seen. A service that meets a library for the first time misses
+        those before its probes are active.
+        """
+
         def seen():
             self.do("own probed 64")
-            true("no call is seen", any(a["method"] == "custom" for a in service.get(f"/v1/allocations?pid={self.pid}&limit=0")["allocations"]))
+            true(
+                "no call is seen",
+                any(
+                    a["method"] == "custom"
+                    for a in service.get(f"/v1/allocations?pid={self.pid}&limit=0")["allocations"]
+                ),
+            )
 
         retry(20, seen)
 
 
 class Follower:
-    """A client of /v1/advice/live, or of another route. Each line with its time of arrival as "came". HTTP/1.0: lines, without chunks around them."""
+    """
+    A client of /v1/advice/live, or of another route. Each line with its time of arrival as "came".
+    HTTP/1.0: lines, without chunks around them.
+    """
 
     def __init__(self, path, query="", follow=True, read=True, route="/v1/advice/live"):
         self.sock = socket.socket(socket.AF_UNIX)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""prom.py: reading metrics: a strict parser of both text formats, written from their specifications; promtool; a real Prometheus."""
+"""
+prom.py: reading metrics: a strict parser of both text formats, written from their specifications;
+promtool; a real Prometheus.
+"""
 import calendar
 import http.client
 import json
@@ -13,7 +16,10 @@ from e2e import PATIENCE, TTMOND, Skip, eq, free_port, true
 from tt_host import Unix
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
-CONTENT = {False: "text/plain; version=0.0.4; charset=utf-8", True: "application/openmetrics-text; version=1.0.0; charset=utf-8"}
+CONTENT = {
+    False: "text/plain; version=0.0.4; charset=utf-8",
+    True: "application/openmetrics-text; version=1.0.0; charset=utf-8",
+}
 SAMPLE = re.compile(r"([a-z_]+)(?:\{(.*)\})? ([0-9.]+)")
 LABEL = re.compile(r'([a-z_]+)="((?:[^"\\\n]|\\[\\"n])*)"(?:,|$)')
 UNESCAPE = {"\\\\": "\\", '\\"': '"', "\\n": "\n"}
@@ -27,7 +33,9 @@ def need(*programs):
 
 def get(where, path="/metrics", accept=None):
     """where: a port or the path of a socket. (headers, body)"""
-    conn = Unix(where) if isinstance(where, str) else http.client.HTTPConnection("127.0.0.1", where, timeout=20 * PATIENCE)
+    conn = (
+        Unix(where) if isinstance(where, str) else http.client.HTTPConnection("127.0.0.1", where, timeout=20 * PATIENCE)
+    )
     conn.request("GET", path, headers={"Accept": accept} if accept else {})
     reply = conn.getresponse()
     body = reply.read()
@@ -60,7 +68,10 @@ def suffixes(metric, openmetrics):
 
 
 def parse(body, openmetrics=False):
-    """{name of the metric: Metric}, or an AssertionError. Stricter than either format: HELP and TYPE are there, in this order."""
+    """
+    {name of the metric: Metric}, or an AssertionError. Stricter than either format: HELP and TYPE
+    are there, in this order.
+    """
     text = body.decode("utf-8")
     true("no line break at the end", text.endswith("\n"))
     lines = text[:-1].split("\n")
@@ -107,7 +118,7 @@ def check_histogram(metric):
         if name.endswith("_bucket"):
             row["buckets"].append((labels[-1][1], int(value)))
         else:
-            row[name[len(metric.name):]] = value
+            row[name[len(metric.name) :]] = value
     for labels, row in rows.items():
         bounds = [float(b) for b, _ in row["buckets"]]
         counts = [n for _, n in row["buckets"]]
@@ -129,8 +140,11 @@ class Page:
 
     def values(self, name, **labels):
         """{all labels: number} of the series of this name that have these labels."""
-        return {k[1]: float(v) if "." in v else int(v) for k, v in self.series.items()
-                if k[0] == name and labels.items() <= dict(k[1]).items()}
+        return {
+            k[1]: float(v) if "." in v else int(v)
+            for k, v in self.series.items()
+            if k[0] == name and labels.items() <= dict(k[1]).items()
+        }
 
     def value(self, name, **labels):
         found = self.values(name, **labels)
@@ -146,7 +160,10 @@ def table():
     """{name: (type, labels)} as ttmond itself tells it."""
     text = subprocess.run([TTMOND, "--help=metrics"], capture_output=True, text=True, check=True).stdout
     rows = re.findall(r"^\\fB(\w+)\\fP(?: \{(.*)\})?\n(.*)\n\((\w+)(?:, \w+)?(?:; needs .*)?\)$", text, re.M)
-    return {name: (kind, labels.replace("\\fIGROUP\\fP", "GROUP").split(", ") if labels else []) for name, labels, _, kind in rows}
+    return {
+        name: (kind, labels.replace("\\fIGROUP\\fP", "GROUP").split(", ") if labels else [])
+        for name, labels, _, kind in rows
+    }
 
 
 def promtool(body):
@@ -164,13 +181,28 @@ class Prometheus:
         config = bench.path("prometheus.yml")
         targets = ", ".join(f"'127.0.0.1:{p}'" for p in ports)
         with open(config, "w", encoding="utf-8") as f:
-            f.write(f"global: {{scrape_interval: {interval}, scrape_timeout: {interval}}}\n"
-                    "scrape_configs:\n- job_name: ttmond\n"
-                    f"  static_configs:\n  - targets: [{targets}]\n")
+            f.write(
+                f"global: {{scrape_interval: {interval}, scrape_timeout: {interval}}}\n"
+                "scrape_configs:\n- job_name: ttmond\n"
+                f"  static_configs:\n  - targets: [{targets}]\n"
+            )
         self.log = open(bench.path("prometheus.log"), "w+", encoding="utf-8")
         self.proc = subprocess.Popen(
-            ["prometheus", "--config.file", config, "--storage.tsdb.path", bench.path("tsdb"), "--web.listen-address",
-             f"127.0.0.1:{self.port}", "--log.level", "warn"], stdout=self.log, stderr=self.log, cwd=bench.dir)
+            [
+                "prometheus",
+                "--config.file",
+                config,
+                "--storage.tsdb.path",
+                bench.path("tsdb"),
+                "--web.listen-address",
+                f"127.0.0.1:{self.port}",
+                "--log.level",
+                "warn",
+            ],
+            stdout=self.log,
+            stderr=self.log,
+            cwd=bench.dir,
+        )
         bench.procs.append(self.proc)
         end = time.monotonic() + 30 * PATIENCE
         while True:
@@ -193,8 +225,12 @@ class Prometheus:
     def query(self, expr):
         """{labels without those that Prometheus adds: number}"""
         rows = self.ask("query", query=expr)["result"]
-        return {tuple(sorted((k, v) for k, v in r["metric"].items() if k not in ("job", "instance", "__name__"))): float(r["value"][1])
-                for r in rows}
+        return {
+            tuple(sorted((k, v) for k, v in r["metric"].items() if k not in ("job", "instance", "__name__"))): float(
+                r["value"][1]
+            )
+            for r in rows
+        }
 
     def scraped(self, after, seconds=20):
         """Wait for a good scrape of every target that began after this time (time.time())."""

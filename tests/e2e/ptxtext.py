@@ -17,7 +17,7 @@ def entries(text):
         for brace in re.finditer(r"[{}]", text[at:]):
             depth += 1 if brace.group() == "{" else -1
             if not depth:
-                yield m.group(1), text[m.start():at + brace.end()] + "\n"
+                yield m.group(1), text[m.start() : at + brace.end()] + "\n"
                 break
 
 
@@ -43,11 +43,11 @@ def registers(path):
     with open(path, "rb") as f:
         data = f.read()
     (start,) = struct.unpack_from("<Q", data, 0x28)
-    count, names = struct.unpack_from("<HH", data, 0x3c)
+    count, names = struct.unpack_from("<HH", data, 0x3C)
     sections = [struct.unpack_from("<IIQQQQIIQQ", data, start + 64 * i) for i in range(count)]
 
     def text(base, at):
-        return data[base + at:data.index(b"\0", base + at)].decode()
+        return data[base + at : data.index(b"\0", base + at)].decode()
 
     by_name = {text(sections[names][4], s[0]): s for s in sections}
     symbols, strings = by_name[".symtab"], by_name[".strtab"][4]
@@ -58,7 +58,7 @@ def registers(path):
         at += 4
         if form != 4:
             continue
-        if attribute == 0x2f:
+        if attribute == 0x2F:
             symbol, n = struct.unpack_from("<II", data, at)
             regs[text(strings, struct.unpack_from("<I", data, symbols[4] + 24 * symbol)[0])] = n
         at += size

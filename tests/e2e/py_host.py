@@ -37,18 +37,15 @@ def recurse(n):
 
 
 def on_many_lines(x):
-    alloc(); y = x + 1
+    alloc()
+    y = x + 1
     for _ in range(2):
         alloc()
     if y:
-        alloc(
-        )
+        alloc()
     return [
         alloc(),
-        (
-            y,
-            alloc()
-        ),
+        (y, alloc()),
     ]
 
 
@@ -110,8 +107,12 @@ def función(ñ):
 
 
 def comprehensions():
-    return ([alloc() for _ in range(2)], {i: alloc() for i in range(2)}, {alloc() for _ in range(2)},
-            list(alloc() for _ in range(2)))
+    return (
+        [alloc() for _ in range(2)],
+        {i: alloc() for i in range(2)},
+        {alloc() for _ in range(2)},
+        list(alloc() for _ in range(2)),
+    )
 
 
 def called_back():
@@ -182,9 +183,21 @@ def thing():
     gc.collect()
 
 
-WAYS = [lambda i: recurse(i % 9), lambda i: recurse(60), on_many_lines, lambda i: list(generator(2)),
-        lambda i: run(coroutine(i % 4)), lambda i: thing(), lambda i: función(i), lambda i: comprehensions(),
-        lambda i: called_back(), lambda i: raising(), executed, lambda i: threads(), lambda i: child()]
+WAYS = [
+    lambda i: recurse(i % 9),
+    lambda i: recurse(60),
+    on_many_lines,
+    lambda i: list(generator(2)),
+    lambda i: run(coroutine(i % 4)),
+    lambda i: thing(),
+    lambda i: función(i),
+    lambda i: comprehensions(),
+    lambda i: called_back(),
+    lambda i: raising(),
+    executed,
+    lambda i: threads(),
+    lambda i: child(),
+]
 
 if __name__ == "__main__":
     random.seed(1)

@@ -29,7 +29,12 @@ Row = collections.namedtuple("Row", "name addr skip stepped why refused")
 def libraries():
     """Paths of the real libraries that are here, each file once."""
     places_ = [os.environ.get("TTMON_REAL_LIBS", os.path.join(OUT, "real")), "/usr/lib/x86_64-linux-gnu/nvidia/current"]
-    found = [f for p in places_ for name in ("libcuda.so.*", "libcudart.so.*") for f in glob.glob(os.path.join(p, "**", name), recursive=True)]
+    found = [
+        f
+        for p in places_
+        for name in ("libcuda.so.*", "libcudart.so.*")
+        for f in glob.glob(os.path.join(p, "**", name), recursive=True)
+    ]
     found += glob.glob("/usr/lib/x86_64-linux-gnu/libcuda.so.*") + glob.glob(os.path.join(CUDA_LIB, "libcudart.so.*"))
     return sorted({os.path.realpath(f) for f in found})
 
@@ -37,7 +42,11 @@ def libraries():
 def build_places(out):
     """The program that says where probes would stand."""
     sources = ["tests/e2e/places.c", "daemon/io/objects/place.c", "daemon/io/objects/insn.c", "lib/os/elf.c"]
-    subprocess.run([os.environ.get("CC", "cc"), "-O2", "-D_GNU_SOURCE", "-I.", "-Iinclude", "-o", out, *sources], cwd=TOP, check=True)
+    subprocess.run(
+        [os.environ.get("CC", "cc"), "-O2", "-D_GNU_SOURCE", "-I.", "-Iinclude", "-o", out, *sources],
+        cwd=TOP,
+        check=True,
+    )
     return out
 
 
@@ -54,8 +63,18 @@ def fetch(folder):
             os.makedirs(os.path.join(apt, sub), exist_ok=True)
         with open(os.path.join(apt, "sources.list"), "w", encoding="ascii") as f:
             f.write(f"deb [signed-by={KEYRING}] {MIRROR} {release} non-free\n")
-        options = [x for o in (f"Dir::Etc::sourcelist={apt}/sources.list", "Dir::Etc::sourceparts=/nonexistent", f"Dir::State={apt}/state",
-                               "Dir::State::status=/var/lib/dpkg/status", f"Dir::Cache={apt}/cache", "APT::Sandbox::User=root") for x in ("-o", o)]
+        options = [
+            x
+            for o in (
+                f"Dir::Etc::sourcelist={apt}/sources.list",
+                "Dir::Etc::sourceparts=/nonexistent",
+                f"Dir::State={apt}/state",
+                "Dir::State::status=/var/lib/dpkg/status",
+                f"Dir::Cache={apt}/cache",
+                "APT::Sandbox::User=root",
+            )
+            for x in ("-o", o)
+        ]
         subprocess.run(["apt-get", "-q", *options, "update"], check=True)
         subprocess.run(["apt-get", "-q", *options, "download", *packages], cwd=apt, check=True)
         for deb in glob.glob(os.path.join(apt, "*.deb")):

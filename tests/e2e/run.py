@@ -83,7 +83,9 @@ def spawn(args, limit):
     hangs in the kernel for ever.
     """
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+", errors="replace") as err:
-        child = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True, cwd=e2e.TOP)
+        child = subprocess.Popen(
+            args, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True, cwd=e2e.TOP
+        )
         try:
             child.wait(timeout=limit)
             late = False
@@ -159,7 +161,9 @@ def main():
 
 def run_all(args, say):
     beside, alone = [], []
-    for area, path in [(area, path) for area, folder in FOLDERS.items() for path in sorted(glob.glob(os.path.join(folder, "t_*.py")))]:
+    for area, path in [
+        (area, path) for area, folder in FOLDERS.items() for path in sorted(glob.glob(os.path.join(folder, "t_*.py")))
+    ]:
         module_name = os.path.basename(path)[:-3]
         for function in functions(importlib.import_module(module_name)):
             label = f"{area}/{module_name[2:]}/{function.__name__[5:]}"

@@ -30,7 +30,10 @@ def counting(normal, wrong, start=START, length=LENGTH):
 
 
 def away(values, start, length):
-    """The same for a daemon that is not there for a time, and begins anew: its counters begin at 0, its gauges are as they were."""
+    """
+    The same for a daemon that is not there for a time, and begins anew: its counters begin at 0,
+    its gauges are as they were.
+    """
     first, step = re.fullmatch(r"([^+]+)(?:\+([^+]+))?x\d+", values).groups()
     plus = f"+{step}" if step else ""
     return f"{first}{plus}x{start - 1} _x{length} {'0' if step else first}{plus}x{DAY - start - length - 1}"
@@ -38,17 +41,25 @@ def away(values, start, length):
 
 def pinning(slow, start=START, length=LENGTH):
     """Ten pins a minute; those of that time take this long: the cumulative buckets."""
-    return {f'ttmond_pin_seconds_bucket{{vendor="nvidia",method="host_alloc",le="{le}"}}':
-            counting(10, 10 if edge >= slow else 0, start, length) for le, edge in (("0.001", 0.001), ("0.25", 0.25), ("1.0", 1), ("10.0", 10), ("+Inf", 11))}
+    return {
+        f'ttmond_pin_seconds_bucket{{vendor="nvidia",method="host_alloc",le="{le}"}}': counting(
+            10, 10 if edge >= slow else 0, start, length
+        )
+        for le, edge in (("0.001", 0.001), ("0.25", 0.25), ("1.0", 1), ("10.0", 10), ("+Inf", 11))
+    }
 
 
 CPU = 'ttmond_cpu_seconds_total{class="%s"}'
 PAGEABLE = 'ttmond_transfer_bytes_total{vendor="nvidia",direction="h2d",host_memory="pageable"}'
 PINNED = 'ttmond_transfer_bytes_total{vendor="nvidia",direction="h2d",host_memory="pinned"}'
 FAILED = 'ttmond_call_failures_total{function="%s",error="cudaErrorMemoryAllocation"}'
-DRAM = {'ttmond_tt_memory_capacity_bytes{chip="1",type="dram"}': f"1e10x{DAY}", 'ttmond_tt_memory_capacity_bytes{chip="1",type="l1"}': f"1e8x{DAY}"}
+DRAM = {
+    'ttmond_tt_memory_capacity_bytes{chip="1",type="dram"}': f"1e10x{DAY}",
+    'ttmond_tt_memory_capacity_bytes{chip="1",type="l1"}': f"1e8x{DAY}",
+}
 
-# What goes wrong: the series, how many minutes after START the alert fires first, and how many after START + LENGTH last.
+# What goes wrong: the series, how many minutes after START the alert fires first, and how many
+# after START + LENGTH last.
 WRONG = {
     "TtmondDown": ({"up": lasting(1, 0)}, 2, -1),
     "TtmondEventsLost": ({'ttmond_events_lost_total{reason="ring_full"}': counting(0, 300)}, 1, 4),
@@ -66,7 +77,11 @@ WRONG = {
     "TtmonPinFailures": ({FAILED % "cudaHostAlloc": counting(0, 1)}, 1, 9),
     "TtmonPinSlow": (pinning(1.5), 11, 4),
     # A leak until the program ends.
-    "TtmonPinnedMemoryGrows": ({"ttmond_host_pinned_bytes": f"4e9x{START - 1} 4e9+5e7x479 4e9x{DAY - START - 480}"}, 143, 359),
+    "TtmonPinnedMemoryGrows": (
+        {"ttmond_host_pinned_bytes": f"4e9x{START - 1} 4e9+5e7x479 4e9x{DAY - START - 480}"},
+        143,
+        359,
+    ),
     "TtmonPageableTransfers": ({PAGEABLE: counting(0, 3e11), PINNED: counting(1e11, 1e11)}, 31, 3),
     "TtmonUnmatchedFrees": ({"ttmond_unmatched_frees_total": counting(0, 100)}, 70, 49),
     "TtmonChipDramFull": ({**DRAM, 'ttmond_tt_memory_bytes{chip="1",type="dram"}': lasting(5e9, 9.7e9)}, 5, -1),
@@ -127,7 +142,11 @@ def a_training_host(bench):
     known.proc.kill()
     known.proc.wait()
     retry(30, lambda: eq("runs still", [p["tgid"] for p in host.devices()["processes"] if p["running"]], []))
-    bench.target("sh", "-c", f"echo ready; {standin('pace')} 3000 60 & while :; do {standin('steps')} train 20; sleep 0.1; done >/dev/null")
+    bench.target(
+        "sh",
+        "-c",
+        f"echo ready; {standin('pace')} 3000 60 & while :; do {standin('steps')} train 20; sleep 0.1; done >/dev/null",
+    )
     chip = host.target("e2b", "ttledger", "--chips", "1", "--ops", "100", "--oom", "0", "--quiet", "1")
     chip.go()
     chip.line()
@@ -137,8 +156,13 @@ def a_training_host(bench):
         time.sleep(2)
         metrics = parse(get(port)[1])
         at.append(time.monotonic())
-        said.append({name + "{" + ",".join(f'{k}="{v}"' for k, v in labels) + "}": float(text)
-                     for m in metrics.values() for (name, labels), text in m.samples.items()})
+        said.append(
+            {
+                name + "{" + ",".join(f'{k}="{v}"' for k, v in labels) + "}": float(text)
+                for m in metrics.values()
+                for (name, labels), text in m.samples.items()
+            }
+        )
     return said, {name: m.type for name, m in metrics.items()}, (at[1] - at[0]) / 60
 
 
@@ -168,33 +192,62 @@ def on_host(instance, *parts):
         for series, values in part.items():
             merged[series if "{" in series else series + "{}"] = values
     merged.setdefault("up{}", f"1x{DAY}")
-    return [{"series": re.sub(r"{(.)?", lambda m: f'{{job="ttmond",instance="{instance}"' + (m[1] if m[1] == "}" else "," + m[1]), series, count=1),
-             "values": values} for series, values in merged.items()]
+    return [
+        {
+            "series": re.sub(
+                r"{(.)?",
+                lambda m: f'{{job="ttmond",instance="{instance}"' + (m[1] if m[1] == "}" else "," + m[1]),
+                series,
+                count=1,
+            ),
+            "values": values,
+        }
+        for series, values in merged.items()
+    ]
 
 
 def firing(minute):
     """(alert, host) of the alerts that fire then."""
-    return sorted((alert.strip(), f"host{i}") for i, (alert, (_, first, last)) in enumerate(WRONG.items())
-                  if START + first <= minute <= START + LENGTH + last)
+    return sorted(
+        (alert.strip(), f"host{i}")
+        for i, (alert, (_, first, last)) in enumerate(WRONG.items())
+        if START + first <= minute <= START + LENGTH + last
+    )
 
 
 def look(minute):
-    return {"expr": 'count by (alertname, instance) (ALERTS{alertstate="firing"})', "eval_time": f"{minute}m",
-            "exp_samples": [{"labels": f'{{alertname="{alert}",instance="{host}"}}', "value": 1} for alert, host in firing(minute)]}
+    return {
+        "expr": 'count by (alertname, instance) (ALERTS{alertstate="firing"})',
+        "eval_time": f"{minute}m",
+        "exp_samples": [
+            {"labels": f'{{alertname="{alert}",instance="{host}"}}', "value": 1} for alert, host in firing(minute)
+        ],
+    }
 
 
 def never(hosts):
     """Nor in any minute between two looks."""
-    return {"expr": f'count by (alertname, instance) (count_over_time(ALERTS{{alertstate="firing",instance=~"{hosts}"}}[1d]))', "eval_time": f"{DAY - 1}m",
-            "exp_samples": []}
+    return {
+        "expr": f'count by (alertname, instance) (count_over_time(ALERTS{{alertstate="firing",instance=~"{hosts}"}}[1d]))',
+        "eval_time": f"{DAY - 1}m",
+        "exp_samples": [],
+    }
 
 
 @alone("a program of another test that fails, or that was there before the service, belongs to no quiet day")
 @timeout(120)
 def test_day(bench):
-    """On a quiet day none fires. When something goes wrong its alert does, in time, it alone, and no longer than that; of what looks like it none."""
+    """
+    On a quiet day none fires. When something goes wrong its alert does, in time, it alone, and no
+    longer than that; of what looks like it none.
+    """
     said, types, minutes = a_training_host(bench)
-    unknown = {s for wrong in (NEAR, *(w for w, _, _ in WRONG.values())) for s in wrong if "{" in s and "call_failures" not in s and s not in said[1]}
+    unknown = {
+        s
+        for wrong in (NEAR, *(w for w, _, _ in WRONG.values()))
+        for s in wrong
+        if "{" in s and "call_failures" not in s and s not in said[1]
+    }
     true(f"series that no daemon has: {sorted(unknown)}", not unknown)
     true("no event was trimmed", said[1]["ttmond_history_trimmed_events_total{}"] > 0)
     day = continued(said, types, minutes)
@@ -213,9 +266,18 @@ def test_day(bench):
         series += on_host(f"host{i}", wrong)
     with open(bench.path("day.yml"), "w", encoding="utf-8") as f:
         # JSON is YAML.
-        json.dump({
-            "rule_files": [f"{PROMETHEUS_DIR}/ttmon.rules.yml", f"{PROMETHEUS_DIR}/ttmon.alerts.yml"],
-            "evaluation_interval": "1m",
-            "tests": [{"interval": "1m", "input_series": series, "promql_expr_test": [look(minute) for minute in range(STEP, DAY, STEP)] + [never("near|quiet")]}],
-        }, f)
+        json.dump(
+            {
+                "rule_files": [f"{PROMETHEUS_DIR}/ttmon.rules.yml", f"{PROMETHEUS_DIR}/ttmon.alerts.yml"],
+                "evaluation_interval": "1m",
+                "tests": [
+                    {
+                        "interval": "1m",
+                        "input_series": series,
+                        "promql_expr_test": [look(minute) for minute in range(STEP, DAY, STEP)] + [never("near|quiet")],
+                    }
+                ],
+            },
+            f,
+        )
     promtool("test", "rules", bench.path("day.yml"))

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""t_api.py: the JSON API over the history: every route against known workloads, who may see what, and lists that are long or change."""
+"""
+t_api.py: the JSON API over the history: every route against known workloads, who may see what, and
+lists that are long or change.
+"""
 import contextlib
 import gzip
 import http.client
@@ -21,7 +24,8 @@ from tt_host import Unix, retry
 # Users and a group that need not be known to the host. The users are of this test alone: others run beside it.
 ALICE = 50_000 + os.getpid() % 5000 * 2
 BOB, GROUP = ALICE + 1, 61234
-# Makes SIZE-byte pinned allocations: `steady` stay; with churn others come and go until a line is read. Prints their addresses.
+# Makes SIZE-byte pinned allocations: `steady` stay; with churn others come and go until a line is
+# read. Prints their addresses.
 PROGRAM = """
 import ctypes, json, os, select, sys
 lib = ctypes.CDLL(sys.argv[1])
@@ -54,8 +58,20 @@ class Service:
         self.bench = bench
         self.sock, self.port = bench.path("sock"), free_port()
         os.chmod(bench.dir, 0o755)
-        self.daemon = bench.daemon("--socket", self.sock, "--listen-address", f"127.0.0.1:{self.port}", "--shm-root", bench.dir,
-                                   "--tt-shm-version", "off", "--max-overhead", "0", *args, env=env)
+        self.daemon = bench.daemon(
+            "--socket",
+            self.sock,
+            "--listen-address",
+            f"127.0.0.1:{self.port}",
+            "--shm-root",
+            bench.dir,
+            "--tt-shm-version",
+            "off",
+            "--max-overhead",
+            "0",
+            *args,
+            env=env,
+        )
         self.pid = self.daemon.proc.pid
         if os.stat(self.sock).st_gid == 0:
             os.chown(self.sock, 0, GROUP)
@@ -90,8 +106,21 @@ class Service:
     def curl(self, path, uid, group=True):
         """As that user, in the socket's group or not: (status, 0 where there is no connection; document)."""
         client = subprocess.Popen(
-            ["curl", "-s", "-w", "\n%{http_code}", "--max-time", "30", "--unix-socket", self.sock, f"http://ttmond{path}"],
-            stdout=subprocess.PIPE, user=uid, group=uid, extra_groups=[self.group] if group else [],
+            [
+                "curl",
+                "-s",
+                "-w",
+                "\n%{http_code}",
+                "--max-time",
+                "30",
+                "--unix-socket",
+                self.sock,
+                f"http://ttmond{path}",
+            ],
+            stdout=subprocess.PIPE,
+            user=uid,
+            group=uid,
+            extra_groups=[self.group] if group else [],
         )
         self.client = client.pid
         body, _, code = client.communicate()[0].rpartition(b"\n")
@@ -124,7 +153,8 @@ class Service:
         return status
 
 
-# Where it matters that nothing is lost the service traces the targets alone: what other programs of this host do is not ours.
+# Where it matters that nothing is lost the service traces the targets alone: what other programs of
+# this host do is not ours.
 def pinner(bench, steady, mode="still", user=None):
     lib = standin("lib") if user is None else bench.for_everybody(standin("lib"))
     args = [sys.executable, "-c", PROGRAM, os.path.join(lib, "libcudart.so.13"), str(steady), mode]
@@ -163,7 +193,10 @@ def done(bench, service, target):
 @fast
 @timeout(90)
 def test_database_and_list(bench):
-    """/v1/db is the database, exactly by the ledger's book; /v1/allocations says of each allocation what is in there."""
+    """
+    /v1/db is the database, exactly by the ledger's book; /v1/allocations says of each allocation
+    what is in there.
+    """
     target = ledger(bench, "--calls", "30000")
     service = Service(bench, "--pid", str(target.pid))
     book = done(bench, service, target)
@@ -182,19 +215,29 @@ def test_database_and_list(bench):
 
     known = {a["id"]: a for a in db["allocations"]}
     procs = {p["index"]: p for p in db["processes"]}
-    for query, kept in (("limit=0", known), ("limit=0&live=1", {i: a for i, a in known.items() if a["end"] == "live"}),
-                        ("limit=0&live=0", {i: a for i, a in known.items() if a["end"] != "live"}),
-                        ("limit=0&method=pool", {i: a for i, a in known.items() if a["method"] == "pool"})):
+    for query, kept in (
+        ("limit=0", known),
+        ("limit=0&live=1", {i: a for i, a in known.items() if a["end"] == "live"}),
+        ("limit=0&live=0", {i: a for i, a in known.items() if a["end"] != "live"}),
+        ("limit=0&method=pool", {i: a for i, a in known.items() if a["method"] == "pool"}),
+    ):
         doc = service.get(f"/v1/allocations?pid={target.pid}&{query}")
         eq(f"{query}: next", doc["next"], None)
         rows = {r["id"]: r for r in doc["allocations"]}
-        eq(f"{query}: ids", (len(doc["allocations"]), sorted(rows)), (len(rows), sorted(i for i in kept if kept[i]["pid"] == target.pid)))
+        eq(
+            f"{query}: ids",
+            (len(doc["allocations"]), sorted(rows)),
+            (len(rows), sorted(i for i in kept if kept[i]["pid"] == target.pid)),
+        )
         for ident, row in rows.items():
             for name, value in known[ident].items():
                 if name not in ("heat", "page_heat", "events", "events_dropped"):
                     eq(f"{ident}: {name}", row[name], value)
             eq(f"{ident}: comm", row["comm"], procs[row["process"]]["comm"])
-    true("an allocation of the ledger has no call site", any(r["call_site"] and "+0x" in r["call_site"] for r in rows.values()))
+    true(
+        "an allocation of the ledger has no call site",
+        any(r["call_site"] and "+0x" in r["call_site"] for r in rows.values()),
+    )
     target.go()
     target.finish()
 
@@ -219,13 +262,25 @@ def test_one_allocation(bench):
         eq(f"{ident}: events kept", one["events_kept"], len(wanted["events"]))
         frames = db["sites"][wanted["site"]]["frames"]
         paths = {o["id"]: o["path"] for o in db["objects"]}
-        eq(f"{ident}: frames", [[f["object"], f["offset"], f["function"]] for f in one["frames"]], [[paths.get(f[0]), f[1], f[2]] for f in frames])
+        eq(
+            f"{ident}: frames",
+            [[f["object"], f["offset"], f["function"]] for f in one["frames"]],
+            [[paths.get(f[0]), f[1], f[2]] for f in frames],
+        )
         again = service.get(f"/v1/allocations/{one['seq']}")
         eq("by its place", (again["id"], again["events"]), (ident, one["events"]))
     true("no allocation has more than 1000 events", len(moved[-1]["events"]) > 1000)
     for ident in ("0123456789abcdef:1:0@0", "18446744073709551615", "999999999", "0123456789abcdef:1:0@0%23999999999"):
         service.refused(f"/v1/allocations/{ident}", 404, "no such allocation")
-    for ident in ("x", "-1", "0123:1:0@0", "0123456789abcdeg:1:0@0", "0123456789abcdef:1:0", "0123456789abcdef:1:0@0%23", "99999999999999999999"):
+    for ident in (
+        "x",
+        "-1",
+        "0123:1:0@0",
+        "0123456789abcdeg:1:0@0",
+        "0123456789abcdef:1:0",
+        "0123456789abcdef:1:0@0%23",
+        "99999999999999999999",
+    ):
         service.refused(f"/v1/allocations/{ident}", 400, "no id")
     target.go()
     target.finish()
@@ -257,7 +312,7 @@ def test_heat_spots_advice(bench):
     counts = paged["page_heat"]["copies"]
     eq("page heat", (page["group_bytes"], page["copies"][: len(counts)]), (paged["page_heat"]["group_bytes"], counts))
     eq("groups", len(page["copies"]), -(-paged["size"] // page["group_bytes"]))
-    eq("none behind", sum(page["copies"][len(counts):]), 0)
+    eq("none behind", sum(page["copies"][len(counts) :]), 0)
 
     rows = [json.loads(line) for line in service.ask("/v1/advice")[2].splitlines()]
     eq("lines of advice", len(rows), len(db["advice"]))
@@ -268,18 +323,49 @@ def test_heat_spots_advice(bench):
         eq("of whom", (got["pid"], got["comm"]), (target.pid, "ledger"))
     hot = service.get("/v1/hotspots?n=1000")["spots"]
     true("no hotspots", hot)
-    eq("hotspots are unpinned memory, most moved first, both ways", [s["copied"] + s["copied_back"] for s in hot],
-       sorted((s["copied"] + s["copied_back"] for s in rows if s["method"] in ("mmap", "custom") and s["copies"] + s["copies_back"]), reverse=True))
+    eq(
+        "hotspots are unpinned memory, most moved first, both ways",
+        [s["copied"] + s["copied_back"] for s in hot],
+        sorted(
+            (
+                s["copied"] + s["copied_back"]
+                for s in rows
+                if s["method"] in ("mmap", "custom") and s["copies"] + s["copies_back"]
+            ),
+            reverse=True,
+        ),
+    )
     eq("as many as wanted", len(service.get("/v1/hotspots?n=1")["spots"]), 1)
     cold = service.get("/v1/coldspots?n=1000")["spots"]
     in_place = "a kernel may read it in place"
-    eq("coldspots are what need not be pinned, but for kernels", sorted(s["allocation"] for s in cold),
-       sorted(s["allocation"] for s in rows if s["advice"] == "unpin" or (s["reason"] == in_place and s["gain_ns"] is None)))
-    for path, word in (("/v1/heat?by=x", "by="), ("/v1/heat?by=page", "id="), ("/v1/heat?by=page&id=1&last=5", "last="), ("/v1/heat?id=x", "no id"),
-                       ("/v1/heat?last=0", "last="), ("/v1/heat?n=1001", "n="), ("/v1/hotspots?n=0", "n="), ("/v1/coldspots?n=", "n="),
-                       ("/v1/coldspots?n=1e3", "n="), ("/v1/db?gz=2", "gz="), ("/v1/slots?last=-1", "last="), ("/v1/allocations?limit=x", "limit="),
-                       ("/v1/allocations?cursor=-1", "cursor="), ("/v1/allocations?pid=0", "pid="), ("/v1/allocations?pid=4294967296", "pid="),
-                       ("/v1/allocations?live=2", "live="), ("/v1/allocations?method=malloc", "method=")):
+    eq(
+        "coldspots are what need not be pinned, but for kernels",
+        sorted(s["allocation"] for s in cold),
+        sorted(
+            s["allocation"]
+            for s in rows
+            if s["advice"] == "unpin" or (s["reason"] == in_place and s["gain_ns"] is None)
+        ),
+    )
+    for path, word in (
+        ("/v1/heat?by=x", "by="),
+        ("/v1/heat?by=page", "id="),
+        ("/v1/heat?by=page&id=1&last=5", "last="),
+        ("/v1/heat?id=x", "no id"),
+        ("/v1/heat?last=0", "last="),
+        ("/v1/heat?n=1001", "n="),
+        ("/v1/hotspots?n=0", "n="),
+        ("/v1/coldspots?n=", "n="),
+        ("/v1/coldspots?n=1e3", "n="),
+        ("/v1/db?gz=2", "gz="),
+        ("/v1/slots?last=-1", "last="),
+        ("/v1/allocations?limit=x", "limit="),
+        ("/v1/allocations?cursor=-1", "cursor="),
+        ("/v1/allocations?pid=0", "pid="),
+        ("/v1/allocations?pid=4294967296", "pid="),
+        ("/v1/allocations?live=2", "live="),
+        ("/v1/allocations?method=malloc", "method="),
+    ):
         service.refused(path, 400, word)
     service.refused("/v1/heat?id=999999999", 404, "no such allocation")
     target.go()
@@ -296,8 +382,16 @@ def test_slots(bench):
     numbers = [s["slot"] for s in doc["slots"]]
     eq("in order", numbers, list(range(numbers[0], numbers[0] + len(numbers))))
     for s in doc["slots"]:
-        eq(f"slot {s['slot']} adds up", s["user_ns"] + s["kernel_ns"] + s["idle_ns"] + s["missing_ns"], s["cpus"] * 1_000_000)
-        eq(f"rows of slot {s['slot']}", sum(r["cpu_ns"] for r in s["rows"]), s["user_ns"] + s["kernel_ns"] + s["idle_ns"])
+        eq(
+            f"slot {s['slot']} adds up",
+            s["user_ns"] + s["kernel_ns"] + s["idle_ns"] + s["missing_ns"],
+            s["cpus"] * 1_000_000,
+        )
+        eq(
+            f"rows of slot {s['slot']}",
+            sum(r["cpu_ns"] for r in s["rows"]),
+            s["user_ns"] + s["kernel_ns"] + s["idle_ns"],
+        )
         eq("hidden from root", s["hidden"], 0)
     eq("without a number", len(service.get("/v1/slots")["slots"]), 16)
     doc = service.get("/v1/slots?last=100000")
@@ -327,8 +421,12 @@ def test_who_sees_what(bench):
     eq("root sees all", pids(service.get("/v1/processes")["processes"]) & all_pids, all_pids)
     for user in (ALICE, BOB):
         mine = targets[user].pid
-        other = next(r for r in service.get("/v1/allocations?limit=0&method=host_alloc")["allocations"] if r["pid"] != mine)
-        own = next(r for r in service.get("/v1/allocations?limit=0&method=host_alloc")["allocations"] if r["pid"] == mine)
+        other = next(
+            r for r in service.get("/v1/allocations?limit=0&method=host_alloc")["allocations"] if r["pid"] != mine
+        )
+        own = next(
+            r for r in service.get("/v1/allocations?limit=0&method=host_alloc")["allocations"] if r["pid"] == mine
+        )
         status, doc = service.curl("/v1/allocations?limit=0", user)
         eq("allocations", (status, pids(doc["allocations"])), (200, {mine}))
         eq("those of another", len(service.curl(f"/v1/allocations?pid={other['pid']}", user)[1]["allocations"]), 0)
@@ -339,7 +437,11 @@ def test_who_sees_what(bench):
         true("what is left out is counted", doc["hidden"] > 2)
         eq("one's own", service.curl(f"/v1/allocations/{own['seq']}", user)[0], 200)
         eq("another's by its place", service.curl(f"/v1/allocations/{other['seq']}", user)[0], 404)
-        eq("another's by its id", service.curl("/v1/allocations/" + urllib.parse.quote(other["id"], safe=""), user)[0], 404)
+        eq(
+            "another's by its id",
+            service.curl("/v1/allocations/" + urllib.parse.quote(other["id"], safe=""), user)[0],
+            404,
+        )
         eq("another's heat", service.curl(f"/v1/heat?id={other['seq']}", user)[0], 404)
         status, doc = service.curl("/v1/coldspots", user)
         eq("coldspots", (status, pids(doc["spots"])), (200, {mine}))
@@ -353,8 +455,19 @@ def test_who_sees_what(bench):
         true(f"rows of others: {rows}", status == 200 and rows <= {mine, service.client})
     # In no group that the socket is of: the file itself keeps them out.
     eq("an outsider", service.curl("/v1/status", ALICE, group=False)[0], 0)
-    for path in ("/v1/allocations", f"/v1/allocations/{own['seq']}", "/v1/heat", "/v1/hotspots", "/v1/coldspots", "/v1/advice", "/v1/slots", "/v1/db",
-                 "/v1/trace", "/v1/processes", "/v1/devices"):
+    for path in (
+        "/v1/allocations",
+        f"/v1/allocations/{own['seq']}",
+        "/v1/heat",
+        "/v1/hotspots",
+        "/v1/coldspots",
+        "/v1/advice",
+        "/v1/slots",
+        "/v1/db",
+        "/v1/trace",
+        "/v1/processes",
+        "/v1/devices",
+    ):
         eq(f"{path} by TCP", service.tcp(path)[0], 403)
     eq("aggregates by TCP", service.tcp("/v1/status")[0], 200)
     for target in targets.values():
@@ -362,7 +475,15 @@ def test_who_sees_what(bench):
         target.finish()
     # One that has ended is nobody's any more in the list of processes, and its allocations stay its user's.
     time.sleep(0.3)
-    eq("ended", [p for p in service.curl("/v1/processes", ALICE)[1]["processes"] if p["class"] == "user" and p["pid"] == targets[ALICE].pid], [])
+    eq(
+        "ended",
+        [
+            p
+            for p in service.curl("/v1/processes", ALICE)[1]["processes"]
+            if p["class"] == "user" and p["pid"] == targets[ALICE].pid
+        ],
+        [],
+    )
     eq("ended", pids(service.curl("/v1/allocations?limit=0", ALICE)[1]["allocations"]), {targets[ALICE].pid})
 
 
@@ -373,7 +494,10 @@ def test_devices_of_a_user(bench):
     copy = bench.for_everybody(standin("ttledger"), standin("tt/e2b"))
     env = {"LD_LIBRARY_PATH": os.path.join(os.path.dirname(copy), "tt/e2b")}
     as_alice = ["setpriv", "--reuid", str(ALICE), "--regid", str(ALICE), "--clear-groups"]
-    targets = {ALICE: bench.target(*as_alice, copy, *ledger_, env=env), None: bench.target(standin("ttledger"), *ledger_, env=tt_env("e2b"))}
+    targets = {
+        ALICE: bench.target(*as_alice, copy, *ledger_, env=env),
+        None: bench.target(standin("ttledger"), *ledger_, env=tt_env("e2b")),
+    }
     service = Service(bench)
     time.sleep(0.5)
     for target in targets.values():
@@ -381,7 +505,12 @@ def test_devices_of_a_user(bench):
     wanted = {t.pid for t in targets.values()}
     retry(10, lambda: eq("root", {p["tgid"] for p in service.get("/v1/devices")["processes"]} & wanted, wanted))
     # Listed because it has mapped the library; whose it is shows when it does something.
-    retry(10, lambda: eq("alice", {p["tgid"] for p in service.curl("/v1/devices", ALICE)[1]["processes"]}, {targets[ALICE].pid}))
+    retry(
+        10,
+        lambda: eq(
+            "alice", {p["tgid"] for p in service.curl("/v1/devices", ALICE)[1]["processes"]}, {targets[ALICE].pid}
+        ),
+    )
     eq("bob", service.curl("/v1/devices", BOB)[1]["processes"], [])
 
 
@@ -394,8 +523,14 @@ def test_advice_of_a_user(bench):
         target.go()
         target.line()
         settled(service, target.pid, 3)
-    done_ = subprocess.run(["curl", "-s", "--unix-socket", service.sock, "http://ttmond/v1/advice"], capture_output=True, check=True,
-                           user=ALICE, group=ALICE, extra_groups=[service.group])
+    done_ = subprocess.run(
+        ["curl", "-s", "--unix-socket", service.sock, "http://ttmond/v1/advice"],
+        capture_output=True,
+        check=True,
+        user=ALICE,
+        group=ALICE,
+        extra_groups=[service.group],
+    )
     eq("pids", pids(json.loads(line) for line in done_.stdout.splitlines()), {targets[ALICE].pid})
     everybody = pids(json.loads(line) for line in service.ask("/v1/advice")[2].splitlines())
     eq("root", everybody & {t.pid for t in targets.values()}, {t.pid for t in targets.values()})
@@ -456,7 +591,16 @@ def test_hundred_thousand_while_events_flow(bench):
     """100,000 live allocations are listed while a ledger runs: all of them, in bounded memory, and no event is lost."""
     count = int(100_000 / SLOW)
     many = pinner(bench, count)
-    busy = bench.target(standin("ledger"), "--out", bench.path("book.json"), "--wait", "--threads", "2", "--calls", str(int(400_000 / SLOW)))
+    busy = bench.target(
+        standin("ledger"),
+        "--out",
+        bench.path("book.json"),
+        "--wait",
+        "--threads",
+        "2",
+        "--calls",
+        str(int(400_000 / SLOW)),
+    )
     service = Service(bench, "--pid", str(many.pid), "--pid", str(busy.pid))
     many.go()
     steady = json.loads(many.line(60))
@@ -481,11 +625,18 @@ def test_hundred_thousand_while_events_flow(bench):
     with open(bench.path("book.json"), encoding="utf-8") as f:
         book = json.load(f)
     kept = len(book["allocations"]) * 1200 + status["events"]["decoded"] * 24
-    true(f"memory grew by {grown} KiB while {lists} lists were made, {kept // 1024} KiB of it kept", grown * 1024 < kept + (16 << 20))
+    true(
+        f"memory grew by {grown} KiB while {lists} lists were made, {kept // 1024} KiB of it kept",
+        grown * 1024 < kept + (16 << 20),
+    )
     os.set_blocking(busy.proc.stdout.fileno(), True)
     # A service folds what ended long ago; sums of the process are exact all the same.
     proc = process(service.get("/v1/db"), busy.pid)
-    eq("allocs, frees, pins", [proc[k] for k in ("allocs", "frees", "pins")], [book[k] for k in ("allocs", "frees", "pins")])
+    eq(
+        "allocs, frees, pins",
+        [proc[k] for k in ("allocs", "frees", "pins")],
+        [book[k] for k in ("allocs", "frees", "pins")],
+    )
     same_transfers(proc, book)
     for target in (busy, many):
         target.go()
@@ -509,7 +660,11 @@ def test_a_reader_that_stops(bench):
         stuck.append(s)
     time.sleep(0.5)
     before = time.monotonic()
-    eq("the list", len(service.get(f"/v1/allocations?pid={target.pid}&method=host_alloc&limit=0")["allocations"]), 20_000)
+    eq(
+        "the list",
+        len(service.get(f"/v1/allocations?pid={target.pid}&method=host_alloc&limit=0")["allocations"]),
+        20_000,
+    )
     took = time.monotonic() - before
     grown = watch.stop()
     true(f"{took:.1f} s for the others", took < 10 * SLOW)
@@ -524,7 +679,10 @@ def test_a_reader_that_stops(bench):
 
 @timeout(60)
 def test_many_documents_at_once(bench):
-    """Documents that take a while stand in line, a bounded one; a user other than root has one at a time; nothing stays of them."""
+    """
+    Documents that take a while stand in line, a bounded one; a user other than root has one at a
+    time; nothing stays of them.
+    """
     target = ledger(bench, "--calls", "60000")
     service = Service(bench, "--pid", str(target.pid), env={"STATE_DIRECTORY": bench.dir})
     done(bench, service, target)
@@ -552,12 +710,32 @@ def test_many_documents_at_once(bench):
     for t in threads:
         t.start()
     time.sleep(0.05)
-    clients = [subprocess.Popen(["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "--unix-socket", service.sock, "http://ttmond/v1/hotspots"],
-                                stdout=subprocess.PIPE, user=ALICE, group=ALICE, extra_groups=[service.group]) for _ in range(2)]
+    clients = [
+        subprocess.Popen(
+            [
+                "curl",
+                "-s",
+                "-o",
+                "/dev/null",
+                "-w",
+                "%{http_code}",
+                "--unix-socket",
+                service.sock,
+                "http://ttmond/v1/hotspots",
+            ],
+            stdout=subprocess.PIPE,
+            user=ALICE,
+            group=ALICE,
+            extra_groups=[service.group],
+        )
+        for _ in range(2)
+    ]
     eq("two of one user", sorted(c.communicate()[0] for c in clients), [b"200", b"503"])
     for t in threads:
         t.join()
-    children = subprocess.run(["ps", "--no-headers", "--ppid", str(service.pid)], capture_output=True, text=True, check=False)
+    children = subprocess.run(
+        ["ps", "--no-headers", "--ppid", str(service.pid)], capture_output=True, text=True, check=False
+    )
     eq("children left", children.stdout, "")
     left = [f for f in os.listdir(bench.dir) if "ttmond-api" in f or ("db" in f and not f.endswith(".out"))]
     eq("files left", left, [])
@@ -571,7 +749,6 @@ def test_end_while_documents_are_made(bench):
     target = ledger(bench, "--calls", "60000")
     service = Service(bench, "--pid", str(target.pid))
     done(bench, service, target)
-
 
     def fetch():
         with contextlib.suppress(OSError, http.client.HTTPException):

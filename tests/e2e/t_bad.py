@@ -36,13 +36,23 @@ def test_help_and_version_need_none(bench):
         daemon.wait(0)
         true(f"{arg} prints nothing", daemon.stdout())
         lines = daemon.stdout().splitlines()
-        true(f"{arg} does not fit a screen: {len(lines)} lines", len(lines) <= 30 and all(len(line) <= 80 for line in lines))
+        true(
+            f"{arg} does not fit a screen: {len(lines)} lines",
+            len(lines) <= 30 and all(len(line) <= 80 for line in lines),
+        )
 
 
 def test_no_btf(bench):
     if subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/sys/kernel/btf"], check=False).returncode:
         raise Skip("cannot hide /sys/kernel/btf")
-    hide = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /sys/kernel/btf && mount -t tmpfs none /boot; exec "$@"', "sh"]
+    hide = [
+        "unshare",
+        "-m",
+        "sh",
+        "-c",
+        'mount -t tmpfs none /sys/kernel/btf && mount -t tmpfs none /boot; exec "$@"',
+        "sh",
+    ]
     bench.refused([], "BTF", wrap=hide)
 
 
@@ -93,9 +103,18 @@ def test_unknown_option(bench):
 
 def test_wrong_values(bench):
     for args in (
-        ["--pid", "0"], ["--pid", "x"], ["--pid"], ["--window", "1"], ["--ring-size", "-4"], ["--log-level", "loud"],
-        ["--alloc-fn", "nothing"], ["--alloc-fn", "lib:sym,size=1"], ["--free-fn", "lib:sym,ptr=9"], ["stray"],
-        ["--no-mmap", "--trace-mmap"], ["--copy-results", "--no-return-probes"],
+        ["--pid", "0"],
+        ["--pid", "x"],
+        ["--pid"],
+        ["--window", "1"],
+        ["--ring-size", "-4"],
+        ["--log-level", "loud"],
+        ["--alloc-fn", "nothing"],
+        ["--alloc-fn", "lib:sym,size=1"],
+        ["--free-fn", "lib:sym,ptr=9"],
+        ["stray"],
+        ["--no-mmap", "--trace-mmap"],
+        ["--copy-results", "--no-return-probes"],
     ):
         bench.refused(args, args[0].lstrip("-"), status=2)
 
@@ -135,8 +154,12 @@ def test_full_disk(bench):
         f'"$@"; rc=$?; cp {disk}/db.json kept; ls -A {disk} > list; exit $rc'
     )
     daemon = bench.daemon(
-        "--quiet", "--dump-db", f"{disk}/db.json", cmd=[standin("ledger"), "--calls", "20000", "--out", bench.path("ledger.json")],
-        wait=False, wrap=["unshare", "-m", "sh", "-c", script, "sh"],
+        "--quiet",
+        "--dump-db",
+        f"{disk}/db.json",
+        cmd=[standin("ledger"), "--calls", "20000", "--out", bench.path("ledger.json")],
+        wait=False,
+        wrap=["unshare", "-m", "sh", "-c", script, "sh"],
     )
     rc = daemon.wait(None)
     if rc == 99:

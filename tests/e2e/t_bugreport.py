@@ -57,8 +57,14 @@ def secret_ledger(bench, group):
     os.mkdir(folder)
     shutil.copy(standin("ledger"), f"{folder}/zanzibar-program")
     target = bench.target(
-        f"{folder}/zanzibar-program", "--calls", "5000", "--out", f"{folder}/okapi-argument.json", "--wait",
-        env={"LD_LIBRARY_PATH": standin("lib")}, wait_ready=False,
+        f"{folder}/zanzibar-program",
+        "--calls",
+        "5000",
+        "--out",
+        f"{folder}/okapi-argument.json",
+        "--wait",
+        env={"LD_LIBRARY_PATH": standin("lib")},
+        wait_ready=False,
     )
     if group:
         with open(f"{group}/cgroup.procs", "w", encoding="ascii") as f:
@@ -68,7 +74,9 @@ def secret_ledger(bench, group):
 
 
 def bugreport(bench, *args, status=0):
-    done = subprocess.run([TTMON, "bugreport", *args], capture_output=True, text=True, check=False, cwd=bench.dir, timeout=120 * PATIENCE)
+    done = subprocess.run(
+        [TTMON, "bugreport", *args], capture_output=True, text=True, check=False, cwd=bench.dir, timeout=120 * PATIENCE
+    )
     eq(f"status of ttmon bugreport {args} ({done.stdout} {done.stderr})", done.returncode, status)
     return done.stdout
 
@@ -94,10 +102,10 @@ def inflate(recording):
     """The entries of a recording as bytes: names stand in them as they are."""
     at, raw = int.from_bytes(recording[20:24], "little"), []
     while at < len(recording):
-        kind, _, size, _ = (int.from_bytes(recording[at + i:at + i + 4], "little") for i in (0, 4, 8, 12))
+        kind, _, size, _ = (int.from_bytes(recording[at + i : at + i + 4], "little") for i in (0, 4, 8, 12))
         at += 16
         if kind == 1:
-            raw.append(zlib.decompress(recording[at:at + size]))
+            raw.append(zlib.decompress(recording[at : at + size]))
         at += size
     return b"".join(raw)
 
@@ -117,10 +125,17 @@ def traced_report(bench, *args):
         stays = bench.target("sleep", "300", wait_ready=False)
         daemon = bench.daemon("--socket", sock, "--pid", str(target.pid), "--pid", str(stays.pid), "--cpu", "off")
         said = []
-        thread = threading.Thread(target=lambda: said.append(bugreport(bench, "--record", str(round(5 * SLOW)), "--socket", sock, "-o", out, *args)))
+        thread = threading.Thread(
+            target=lambda: said.append(
+                bugreport(bench, "--record", str(round(5 * SLOW)), "--socket", sock, "-o", out, *args)
+            )
+        )
         thread.start()
         end = time.monotonic() + 60 * PATIENCE
-        while not any("tracing " in open(p, encoding="utf-8", errors="replace").read() for p in glob.glob(f"{out}.*/**/recording.log", recursive=True)):
+        while not any(
+            "tracing " in open(p, encoding="utf-8", errors="replace").read()
+            for p in glob.glob(f"{out}.*/**/recording.log", recursive=True)
+        ):
             true("the recording does not begin", thread.is_alive() and time.monotonic() < end)
             time.sleep(0.05)
         target.go()
@@ -153,17 +168,27 @@ def holds(files, book, db):
     proc = compared.process()
     true(f"the process is not in it: {compared.diffs}", proc)
     compared.errors(proc)
-    for name, wanted in (("allocs", book["allocs"]), ("frees", book["frees"]), ("pins", book["pins"]), ("pinned_peak_pages", book["peak_pages"])):
+    for name, wanted in (
+        ("allocs", book["allocs"]),
+        ("frees", book["frees"]),
+        ("pins", book["pins"]),
+        ("pinned_peak_pages", book["peak_pages"]),
+    ):
         compared.check(name, proc[name], wanted)
     compared.check("copies and bytes", all_copies(proc["transfers"]), all_copies(book["transfers"]))
-    got = Counter((a["addr"], a["size"], a["fn"]) for a in db["allocations"] if a["pid"] == book["pid"] and a["method"] != "mmap")
+    got = Counter(
+        (a["addr"], a["size"], a["fn"]) for a in db["allocations"] if a["pid"] == book["pid"] and a["method"] != "mmap"
+    )
     compared.check("allocations", got, Counter((a["addr"], a["size"], a["fn"]) for a in book["allocations"]))
     true(f"{len(compared.diffs)} differences, the first: {compared.diffs[:1]}", not compared.diffs)
     for name in ("status.json", "probes.json", "families.json", "devices.json"):
         json.loads(files[name])
     true("no metrics", b"ttmond_build_info{" in files["metrics.txt"])
     versions = files["versions.txt"].decode()
-    true(f"versions.txt: {versions}", versions.startswith("ttmon ") and "\nttmond " in versions and "\nLinux " in versions)
+    true(
+        f"versions.txt: {versions}",
+        versions.startswith("ttmon ") and "\nttmond " in versions and "\nLinux " in versions,
+    )
     true("no libbpf in versions.txt", "libbpf" in versions or os.environ.get("STATIC") == "1")
     true("settings.txt", b"perf_event_paranoid: " in files["settings.txt"])
 
@@ -197,7 +222,10 @@ def test_redacted(bench):
     # The program's name in the metrics is the one in the recording.
     true("comm is no pseudonym", len(proc["comm"]) == 13 and proc["comm"][0] == "x")
     true("another pseudonym in the metrics", f'comm="{proc["comm"]}"'.encode() in files["metrics.txt"])
-    true("the libraries are not to be recognised", any(o["path"].endswith("libcudart.so.13") for o in json.loads(files["probes.json"])["objects"]))
+    true(
+        "the libraries are not to be recognised",
+        any(o["path"].endswith("libcudart.so.13") for o in json.loads(files["probes.json"])["objects"]),
+    )
     probes = [p for o in json.loads(files["probes.json"])["objects"] for p in o["probes"]]
     true("CUDA's functions are not to be recognised", any(p["symbol"] == "cudaHostAlloc" for p in probes))
     for name in ("kernel-log.txt", "journal.txt", "recording.log"):
@@ -220,7 +248,9 @@ def test_without_service(bench):
 
 def refused(bench, *args):
     """One line on stderr that does not say less than why, exit status 2, and nothing left."""
-    done = subprocess.run([TTMON, "bugreport", *args], capture_output=True, text=True, check=False, cwd=bench.dir, timeout=60 * PATIENCE)
+    done = subprocess.run(
+        [TTMON, "bugreport", *args], capture_output=True, text=True, check=False, cwd=bench.dir, timeout=60 * PATIENCE
+    )
     eq(f"status of bugreport {args}", done.returncode, 2)
     eq(f"lines ({done.stderr})", done.stderr.count("\n"), 1)
     true(done.stderr, done.stderr.startswith(("ttmon: ", "ttmon bugreport: ")))
@@ -244,8 +274,11 @@ def test_interrupted(bench):
     """No archive, no folder, no daemon is left."""
     out = bench.path("r.tar.gz")
     proc = subprocess.Popen(
-        [TTMON, "bugreport", "-o", out, "--record", "600", "--socket", bench.path("none")], stderr=subprocess.PIPE, stdout=subprocess.PIPE,
-        text=True, cwd=bench.dir,
+        [TTMON, "bugreport", "-o", out, "--record", "600", "--socket", bench.path("none")],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=bench.dir,
     )
     bench.procs.append(proc)
     end = time.monotonic() + 20 * PATIENCE
@@ -266,8 +299,15 @@ def test_no_ttmond(bench):
     alone = bench.path("ttmon")
     shutil.copy(TTMON, alone)
     out = bench.path("r.tar.gz")
-    done = subprocess.run([alone, "bugreport", "-o", out, "--record", "1", "--socket", bench.path("none")], capture_output=True, text=True,
-                          check=False, cwd=bench.dir, env={"PATH": "/usr/bin:/bin"}, timeout=60 * PATIENCE)
+    done = subprocess.run(
+        [alone, "bugreport", "-o", out, "--record", "1", "--socket", bench.path("none")],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=bench.dir,
+        env={"PATH": "/usr/bin:/bin"},
+        timeout=60 * PATIENCE,
+    )
     eq(f"status ({done.stderr})", done.returncode, 1)
     files = unpack(out)
     true("errors.txt", b"recording.rec: cannot start ttmond" in files["errors.txt"])

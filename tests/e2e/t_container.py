@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Programs in containers: a pid and a mount namespace, a root and a cgroup of their own, with names as Docker and Kubernetes give them."""
+"""
+Programs in containers: a pid and a mount namespace, a root and a cgroup of their own, with names as
+Docker and Kubernetes give them.
+"""
 import os
 import re
 import shlex
@@ -33,7 +36,10 @@ def libraries(program):
 
 
 class Container:
-    """`scen NAME N` under another name, told to go by a line, in a root that nobody else sees: its runtime is a copy at an inode of its own."""
+    """
+    `scen NAME N` under another name, told to go by a line, in a root that nobody else sees: its
+    runtime is a copy at an inode of its own.
+    """
 
     def __init__(self, bench, cgroup, comm, *args):
         self.comm, self.cgroup = comm, cgroup
@@ -41,11 +47,17 @@ class Container:
         root, lib = bench.path(comm), "/usr/local/cuda/lib64"
         os.mkdir(root)
         copies = [f"{path} {root}{path}" for path in libraries(standin("scen"))]
-        copies += [f"{standin('stripped/libcudart.so.13')} {root}{lib}/libcudart.so.13", f"{standin('scen')} {root}/app/{comm}"]
+        copies += [
+            f"{standin('stripped/libcudart.so.13')} {root}{lib}/libcudart.so.13",
+            f"{standin('scen')} {root}/app/{comm}",
+        ]
         inside = [f"mount -t tmpfs none {root}"]
         inside += [f"install -D {copy}" for copy in copies]
-        inside += [f"mkdir {root}/proc", f"mount -t proc none {root}/proc",
-                   f"exec env SCEN_LINGER=2500 LD_LIBRARY_PATH={lib} chroot {root} /app/{comm} --wait {' '.join(args)}"]
+        inside += [
+            f"mkdir {root}/proc",
+            f"mount -t proc none {root}/proc",
+            f"exec env SCEN_LINGER=2500 LD_LIBRARY_PATH={lib} chroot {root} /app/{comm} --wait {' '.join(args)}",
+        ]
         script = f"echo $$ >{cgroup}/cgroup.procs && exec unshare -m -p -f --kill-child sh -c {shlex.quote(' && '.join(inside))}"
         self.target = bench.target("sh", "-c", script, wait_ready=False)
         eq("what it takes for its pid", self.target.line().split(), ["ready", "1"])
@@ -90,8 +102,10 @@ class Cgroups:
 def start(bench, cgroups):
     """As Docker's and as containerd's under Kubernetes."""
     pod = f"kubepods-burstable-pod{UID.replace('-', '_')}.slice"
-    return (Container(bench, cgroups.path(f"docker-{ID_A}.scope"), TRAIN, "live", "6"),
-            Container(bench, cgroups.path(f"{pod}/cri-containerd-{ID_B}.scope"), SERVE, "copies"))
+    return (
+        Container(bench, cgroups.path(f"docker-{ID_A}.scope"), TRAIN, "live", "6"),
+        Container(bench, cgroups.path(f"{pod}/cri-containerd-{ID_B}.scope"), SERVE, "copies"),
+    )
 
 
 NAMES = {  # --group-by: what the two are called
@@ -110,7 +124,10 @@ def check_sums(page, label, book):
     for direction, mems in book["transfers"].items():
         for mem, (count, size) in mems.items():
             # What is older than the probes is of an unknown kind, or pageable.
-            places = [dict(label, direction=direction, host_memory=m) for m in ((mem, "unknown") if mem == "pageable" else (mem,))]
+            places = [
+                dict(label, direction=direction, host_memory=m)
+                for m in ((mem, "unknown") if mem == "pageable" else (mem,))
+            ]
             for name, wanted in (("transfers", count), ("transfer_bytes", size)):
                 got = sum(sum(page.values(f"ttmond_group_{name}_total", **where).values()) for where in places)
                 eq(f"{name} {places}", got, wanted)
@@ -118,13 +135,29 @@ def check_sums(page, label, book):
 
 @timeout(120)
 def test_metrics_by_group(bench):
-    """Four services, each naming the groups in another way: the sums are the programs' own, also after they and their cgroups have gone."""
+    """
+    Four services, each naming the groups in another way: the sums are the programs' own, also after
+    they and their cgroups have gone.
+    """
     with Cgroups() as cgroups:
         train, serve = start(bench, cgroups)
         socks = {by: bench.path(f"sock-{by}") for by in NAMES}
         for by, sock in socks.items():
-            bench.daemon("--socket", sock, "--listen-address", "none", "--shm-slots", "0", "--tt-shm-version", "off", "--max-overhead", "0",
-                         "--group-by", by, "-q")
+            bench.daemon(
+                "--socket",
+                sock,
+                "--listen-address",
+                "none",
+                "--shm-slots",
+                "0",
+                "--tt-shm-version",
+                "off",
+                "--max-overhead",
+                "0",
+                "--group-by",
+                by,
+                "-q",
+            )
         train.target.go()
         serve.target.go()
         live = last_json(train.target.line())
@@ -151,7 +184,10 @@ def test_metrics_by_group(bench):
         train.target.go()
         train.target.finish()
         train.remove()
-        retry(10, lambda: eq("processes", Page(socks["container"]).value("ttmond_group_processes", container=ID_A[:12]), 0))
+        retry(
+            10,
+            lambda: eq("processes", Page(socks["container"]).value("ttmond_group_processes", container=ID_A[:12]), 0),
+        )
         check_sums(Page(socks["container"]), {"container": ID_A[:12]}, live)
 
 

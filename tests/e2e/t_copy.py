@@ -21,7 +21,11 @@ def errors(proc):
 
 
 def check_counts(proc, book):
-    eq("allocs, frees, pins", (proc["allocs"], proc["frees"], proc["pins"]), (book["allocs"], book["frees"], book["pins"]))
+    eq(
+        "allocs, frees, pins",
+        (proc["allocs"], proc["frees"], proc["pins"]),
+        (book["allocs"], book["frees"], book["pins"]),
+    )
     eq("launches", (proc["launches"], proc["graph_launches"]), (book["kernels"], book["graphs"]))
     eq("failed", proc["failed"], book["failed"])
 
@@ -94,7 +98,9 @@ def test_launch_order(bench):
         whole(db)
         check_counts(proc, book)
         eq("numbered", proc["launches_numbered"], book["numbered"])
-        found = {a["size"]: a["launches"] for a in allocations(db, book["pid"]) if a["method"] in ("device", "host_alloc")}
+        found = {
+            a["size"]: a["launches"] for a in allocations(db, book["pid"]) if a["method"] in ("device", "host_alloc")
+        }
         for i, (size, made, freed) in enumerate(book["buffers"]):
             eq(f"buffer {i}", found[size], [made, None if i == book["kept"] else freed])
 
@@ -123,8 +129,11 @@ def test_without_return_probes(bench):
     """Copies and frees are seen at their entry, and it says what it does not know."""
     book, db, proc = traced(bench, "copies", options=("--no-return-probes",))
     eq("capture.return_probes", db["capture"]["return_probes"], False)
-    eq("copies", sum(pair(proc["transfers"], d)[0] for d in proc["transfers"]),
-       sum(p[0] for d in book["transfers"].values() for p in d.values()))
+    eq(
+        "copies",
+        sum(pair(proc["transfers"], d)[0] for d in proc["transfers"]),
+        sum(p[0] for d in book["transfers"].values() for p in d.values()),
+    )
 
 
 def test_driver(bench):
@@ -158,7 +167,10 @@ def test_every_function_12(bench):
 
 
 def every_function(bench, program):
-    """Every function of the table, under every name it is exported with, called once: nothing is missing, nothing is there twice."""
+    """
+    Every function of the table, under every name it is exported with, called once: nothing is
+    missing, nothing is there twice.
+    """
     out, db, _ = bench.trace([standin(program)])
     book = last_json(out)
     whole(db)
@@ -172,7 +184,11 @@ def every_function(bench, program):
         if event in ("host_alloc", "registered", "pool", "device"):
             eq(f"allocations of {fn}, {size} bytes", [a["method"] for a in found], [event])
         elif event.startswith("dev:"):
-            eq(f"device of {size} bytes after {fn}", [a["device"] for a in mine if a["size"] == size], [None if event == "dev:?" else int(event[4:])])
+            eq(
+                f"device of {size} bytes after {fn}",
+                [a["device"] for a in mine if a["size"] == size],
+                [None if event == "dev:?" else int(event[4:])],
+            )
         elif event == "reset":
             eq(f"end of {size} bytes after {fn}", [a["end"] for a in mine if a["size"] == size], ["reset"])
         elif event in ("sync", "ask"):
@@ -200,7 +216,10 @@ def real_runtime():
 
 
 def test_real_runtime_without_driver(bench):
-    """Every call fails with 35: counts by code, no allocation; asynchronous copies are enqueued, result not observed."""
+    """
+    Every call fails with 35: counts by code, no allocation; asynchronous copies are enqueued,
+    result not observed.
+    """
     out, db, _ = bench.trace([standin("nodriver")], env=real_runtime())
     book = last_json(out)
     if book["errors"]["cudaMalloc"] != {"35": 3}:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""t_cpu.py: who used the CPUs: every slot adds up exactly, and known loads come out as the kernel's own books have them."""
+"""
+t_cpu.py: who used the CPUs: every slot adds up exactly, and known loads come out as the kernel's
+own books have them.
+"""
 import contextlib
 import glob
 import json
@@ -37,10 +40,14 @@ class Service:
     def __init__(self, bench, *args, env=None):
         self.sock = bench.path("sock")
         self.init_ns = init_ns()
-        self.daemon = bench.daemon("--socket", self.sock, "--shm-slots", "0", "--tt-shm-version", "off", "--cpu", "on", *args, env=env)
+        self.daemon = bench.daemon(
+            "--socket", self.sock, "--shm-slots", "0", "--tt-shm-version", "off", "--cpu", "on", *args, env=env
+        )
 
     def ask(self, command, *args):
-        done = subprocess.run([TTMON, command, "--json", "--socket", self.sock, *args], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [TTMON, command, "--json", "--socket", self.sock, *args], capture_output=True, text=True, check=False
+        )
         # The status of a service that has lost something is 1.
         true(f"ttmon {command}: {done.returncode}, {done.stderr}", done.returncode <= (command == "status"))
         return json.loads(done.stdout)
@@ -71,7 +78,9 @@ class Service:
     def load(self, *args, seconds=60):
         """Run a load to its end: its book, and the time that was stolen meanwhile."""
         before = steal_ns()
-        done = subprocess.run([LOAD, *[str(a) for a in args]], capture_output=True, text=True, timeout=seconds * PATIENCE, check=True)
+        done = subprocess.run(
+            [LOAD, *[str(a) for a in args]], capture_output=True, text=True, timeout=seconds * PATIENCE, check=True
+        )
         # A tick of the hypervisor's books is 10 ms.
         return last_json(done.stdout), steal_ns() - before + 10_000_000
 
@@ -94,10 +103,14 @@ def exact(service, least=200):
 
 def close_to(what, got, wanted, switches, stolen):
     """1.5 % and 10 us a switch, for the scheduler charges a task from its wake-up on, and what was stolen."""
-    # Under emulation interrupts take long, and Debian's kernels leave their time out of a task's; up to 16 % of it was seen.
+    # Under emulation interrupts take long, and Debian's kernels leave their time out of a task's;
+    # up to 16 % of it was seen.
     share = 0.015 if SLOW == 1 else 0.3
     slack = int(wanted * share + switches * 10_000 * SLOW) + stolen + 1_000_000
-    true(f"{what}: {got / 1e6:.2f} ms, the kernel says {wanted / 1e6:.2f} (within {slack / 1e6:.2f})", abs(got - wanted) <= slack)
+    true(
+        f"{what}: {got / 1e6:.2f} ms, the kernel says {wanted / 1e6:.2f} (within {slack / 1e6:.2f})",
+        abs(got - wanted) <= slack,
+    )
 
 
 def same_as_book(service, book, stolen, name=None):
@@ -174,7 +187,9 @@ def test_fork_storm(bench):
     booked = {c["pid"]: c for c in book["children"]}
     wanted = sum(booked[p["pid"]]["cpu_us"] * 1000 for p in got)
     stolen += service.status()["cpu"]["mismatch_ns"]
-    close_to("all of them", sum(p["cpu_ns"] for p in got), wanted, sum(booked[p["pid"]]["switches"] + 2 for p in got), stolen)
+    close_to(
+        "all of them", sum(p["cpu_ns"] for p in got), wanted, sum(booked[p["pid"]]["switches"] + 2 for p in got), stolen
+    )
 
 
 @timeout(60)
@@ -191,7 +206,10 @@ def test_nice(bench):
 @contextlib.contextmanager
 def weighted_cgroups():
     """Two cgroups of which one has three times the weight; the files to put processes in."""
-    for root, weight, light, heavy in (("/sys/fs/cgroup/cpu", "cpu.shares", 1024, 3072), ("/sys/fs/cgroup", "cpu.weight", 100, 300)):
+    for root, weight, light, heavy in (
+        ("/sys/fs/cgroup/cpu", "cpu.shares", 1024, 3072),
+        ("/sys/fs/cgroup", "cpu.weight", 100, 300),
+    ):
         if not os.path.exists(os.path.join(root, "cgroup.procs")):
             continue
         paths = [os.path.join(root, f"ttmon-e2e-{os.getpid()}-{name}") for name in ("light", "heavy")]
@@ -314,7 +332,9 @@ def test_raw_tracepoint(bench):
     same_as_book(service, book, stolen)
     service.load("switch", 1)
     exact(service)
-    done = subprocess.run([TTMON, "probes", "--json", "--socket", service.sock], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [TTMON, "probes", "--json", "--socket", service.sock], capture_output=True, text=True, check=True
+    )
     programs = {p["name"]: p["attached"] for p in json.loads(done.stdout)["programs"]}
     eq("programs", (programs["cpu_switch"], programs["cpu_switch_raw"]), (False, True))
 
@@ -329,7 +349,10 @@ def test_counters(bench):
     for child in book["children"]:
         p = procs[child["pid"]]
         # The first two count ns of the CPU's clock and of its tasks.
-        true(f"cpu-clock {p['cycles']} ns in {p['cpu_ns']} ns", abs(p["cycles"] - p["cpu_ns"]) <= p["cpu_ns"] * 0.05 + 20_000_000)
+        true(
+            f"cpu-clock {p['cycles']} ns in {p['cpu_ns']} ns",
+            abs(p["cycles"] - p["cpu_ns"]) <= p["cpu_ns"] * 0.05 + 20_000_000,
+        )
     cpu = exact(service)
     true(f"{cpu['ticks']} ticks", cpu["ticks"] > 500)
     eq("readings that failed", cpu["counter_read_fails"], 0)

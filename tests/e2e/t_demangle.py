@@ -20,20 +20,40 @@ def test_cxx(bench):
     with open(path, encoding="utf-8") as f:
         db = json.load(f)
     symbols = {f[2] for s in db["sites"] for f in s["frames"] if f[2]}
-    true(f"the database has symbols: {sorted(symbols)}", any(x.startswith("_ZL7catcheri+0x") for x in symbols) and any(x.startswith("_ZN5GuardD") for x in symbols))
+    true(
+        f"the database has symbols: {sorted(symbols)}",
+        any(x.startswith("_ZL7catcheri+0x") for x in symbols) and any(x.startswith("_ZN5GuardD") for x in symbols),
+    )
 
     ttmon("view", "--plain", "-o", page, path)
-    shown = {"summary": daemon.stderr(), "db show": ttmon("db", "show", path), "advise": ttmon("advise", path), "heat": ttmon("heat", "-1", "--by", "site", path)}
+    shown = {
+        "summary": daemon.stderr(),
+        "db show": ttmon("db", "show", path),
+        "advise": ttmon("advise", path),
+        "heat": ttmon("heat", "-1", "--by", "site", path),
+    }
     for name, text in shown.items():
         true(f"{name}: symbols in {text}", not re.search(r"\b_Z\w", text))
         if name != "heat":
-            true(f"{name}: no names in {text}", re.search(r"^ +unwind_pin\S* < .*(catcher|Guard::~Guard|std::\w+<\.\.\.>)", text, re.M))
+            true(
+                f"{name}: no names in {text}",
+                re.search(r"^ +unwind_pin\S* < .*(catcher|Guard::~Guard|std::\w+<\.\.\.>)", text, re.M),
+            )
     # What made the call is there, and what is nearest to the program; what is missing between is said.
     sites = [line.strip() for line in shown["summary"].splitlines() if " < " in line]
-    true(f"sites {sites}", sites and all(s.startswith("unwind_pin < ") and len(s) <= 77 and re.search(r" < (main|std::thread::\S+)$", s) for s in sites))
+    true(
+        f"sites {sites}",
+        sites
+        and all(
+            s.startswith("unwind_pin < ") and len(s) <= 77 and re.search(r" < (main|std::thread::\S+)$", s)
+            for s in sites
+        ),
+    )
     true(f"no dots in {sites}", any(" < ... < " in s for s in sites))
     with open(page, encoding="utf-8") as f:
         data = base64.b64decode(re.search(r'id="meta"[^>]*>([^<]*)<', f.read()).group(1)).decode()
     true("the page has symbols", "Guard::~Guard+0x" in data and "_ZN5Guard" not in data)
     sites = [s["call_site"] for p in json.loads(ttmon("advise", "--json", path))["programs"] for s in p["advice"]]
-    true(f"JSON has no symbols: {sites}", any(" < _ZN5GuardD" in s for s in sites) and not any("::" in s for s in sites))
+    true(
+        f"JSON has no symbols: {sites}", any(" < _ZN5GuardD" in s for s in sites) and not any("::" in s for s in sites)
+    )

@@ -12,7 +12,11 @@ def functions(db, site):
 
 
 def advised(db, advice, function):
-    return [a for a in db["advice"] if a["advice"] == advice and any(f.startswith(function) for f in functions(db, a["site"]))]
+    return [
+        a
+        for a in db["advice"]
+        if a["advice"] == advice and any(f.startswith(function) for f in functions(db, a["site"]))
+    ]
 
 
 @fast
@@ -21,6 +25,10 @@ def test_advice(bench):
     whole(db)
     true("what upload_batch copies is not to be pinned", advised(db, "pin", "upload_batch"))
     true("alloc_staging_never_used is not to be unpinned", advised(db, "unpin", "alloc_staging_never_used"))
-    eq("other advice for the weights", advised(db, "unpin", "alloc_weights_pinned") + advised(db, "pin", "alloc_weights_pinned"), [])
+    eq(
+        "other advice for the weights",
+        advised(db, "unpin", "alloc_weights_pinned") + advised(db, "pin", "alloc_weights_pinned"),
+        [],
+    )
     for name in ("upload_batch", "alloc_staging_never_used"):
         true(f"{name} is not in the summary", name in daemon.stderr())

@@ -17,8 +17,15 @@ from e2e import OUT, PATIENCE, TTMON, eq, load_db, standin, true
 
 def ttmon(*args, status=0, env=None, cwd=None):
     """Its output and its errors."""
-    done = subprocess.run([TTMON, *args], capture_output=True, text=True, timeout=60 * PATIENCE, check=False, cwd=cwd,
-                          env={**os.environ, "LC_ALL": "C.UTF-8", **(env or {})})
+    done = subprocess.run(
+        [TTMON, *args],
+        capture_output=True,
+        text=True,
+        timeout=60 * PATIENCE,
+        check=False,
+        cwd=cwd,
+        env={**os.environ, "LC_ALL": "C.UTF-8", **(env or {})},
+    )
     eq(f"ttmon {' '.join(args)}: {done.stdout}{done.stderr}", done.returncode, status)
     return done.stdout, done.stderr
 
@@ -157,8 +164,20 @@ def test_attach_and_serve(bench):
     true("the program went on", target.proc.poll() is None)
     target.go()
     target.finish()
-    proc = subprocess.Popen([TTMON, "serve", "-s", bench.path("sock"), "-l", "none", "--ttmond=--shm-slots=0",
-                             "--ttmond=--tt-shm-version=off"], stderr=subprocess.PIPE, text=True)
+    proc = subprocess.Popen(
+        [
+            TTMON,
+            "serve",
+            "-s",
+            bench.path("sock"),
+            "-l",
+            "none",
+            "--ttmond=--shm-slots=0",
+            "--ttmond=--tt-shm-version=off",
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     bench.procs.append(proc)
     while "tracing" not in proc.stderr.readline():
         true("it did not end", proc.poll() is None)
@@ -192,6 +211,7 @@ def test_open(bench):
 
 def test_diff(bench):
     """Better and worse, and neither where a run was not seen whole."""
+
     def run(name, pinned, pageable, complete=True):
         m = made_db.Maker(10)
         m.process()
@@ -321,8 +341,11 @@ def test_export(bench):
     eq("files", out.splitlines(), [bench.path(f"csv/{n}.csv") for n in names])
     out, _ = ttmon("export", "-f", "sqlite", "-o", bench.path("sql"), db)
     eq("SQLite", out, bench.path("sql/ttmon.sqlite") + "\n")
-    eq("nothing else", (sorted(os.listdir(bench.path("csv"))), os.listdir(bench.path("sql"))),
-       (sorted(n + ".csv" for n in names), ["ttmon.sqlite"]))
+    eq(
+        "nothing else",
+        (sorted(os.listdir(bench.path("csv"))), os.listdir(bench.path("sql"))),
+        (sorted(n + ".csv" for n in names), ["ttmon.sqlite"]),
+    )
     with contextlib.closing(sqlite3.connect(bench.path("sql/ttmon.sqlite"))) as sql:
         for name in names:
             with open(bench.path(f"csv/{name}.csv"), newline="", encoding="utf-8") as f:
@@ -335,12 +358,15 @@ def test_export(bench):
         eq("allocations", [(*g[:3], g[3] and str(g[3]), g[4]) for g in got], want)
         moved = sum(pair[1] for a in doc["allocations"] for pair in a["transfers"].values())
         eq("moved", sql.execute("select sum(copied_bytes) from transfers").fetchone()[0], moved)
-        eq("events", sql.execute("select count(*), sum(moved_bytes) from events").fetchone()[0],
-           sum(len(a["events"]) for a in doc["allocations"]))
+        eq(
+            "events",
+            sql.execute("select count(*), sum(moved_bytes) from events").fetchone()[0],
+            sum(len(a["events"]) for a in doc["allocations"]),
+        )
         eq("complete", sql.execute("select value from run where key = 'complete'").fetchall(), [("1",)])
     # Of a database that was cut off nothing is left, and what was there before stays.
     with open(bench.path("cut.json"), "w", encoding="utf-8") as f:
-        f.write(json.dumps(doc)[:len(json.dumps(doc)) * 2 // 3])
+        f.write(json.dumps(doc)[: len(json.dumps(doc)) * 2 // 3])
     for form in ("csv", "sqlite"):
         out, err = ttmon("export", "-f", form, "-o", bench.path("cut"), bench.path("cut.json"), status=2)
         true(err, out == "" and err.startswith("ttmon export: ") and err.count("\n") == 1)

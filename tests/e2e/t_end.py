@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What stays when `ttmond -- CMD` has ended, and for how long: links are closed by a process that is left behind, whatever is killed."""
+"""
+What stays when `ttmond -- CMD` has ended, and for how long: links are closed by a process that is
+left behind, whatever is killed.
+"""
 import contextlib
 import ctypes
 import glob
@@ -18,13 +21,18 @@ HELPERS = ("ttmond-closer", "seccomp-keeper")
 
 
 class Run:
-    """ttmond over a command that waits until it is told to go; who is left behind becomes our child, and its end is seen."""
+    """
+    ttmond over a command that waits until it is told to go; who is left behind becomes our child,
+    and its end is seen.
+    """
 
     def __init__(self, bench, script, *args, status=0):
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self.go_file, self.status = bench.path("go"), status
         before = set(helpers())
-        self.daemon = bench.daemon(*args, cmd=["/bin/sh", "-c", f"while [ ! -e {self.go_file} ]; do sleep 0.02; done; {script}"])
+        self.daemon = bench.daemon(
+            *args, cmd=["/bin/sh", "-c", f"while [ ! -e {self.go_file} ]; do sleep 0.02; done; {script}"]
+        )
         self.helpers = {name: pid for pid, name in helpers().items() if pid not in before}
         self.ids = bpf_ids(self.daemon.proc.pid)
         eq("helpers", sorted(self.helpers), sorted(HELPERS))
@@ -145,7 +153,10 @@ def test_ttmond_and_helpers_killed(bench):
 
 
 def test_end_waits_for_nobody(bench):
-    """Exit status and all output of the command are there when ttmond returns, though the closer stands still and has all links."""
+    """
+    Exit status and all output of the command are there when ttmond returns, though the closer
+    stands still and has all links.
+    """
     run = Run(bench, "head -c 3000000 /dev/zero; exit 3", status=3)
     os.kill(run.helpers["ttmond-closer"], signal.SIGSTOP)
     run.finish()
@@ -158,8 +169,14 @@ def test_end_waits_for_nobody(bench):
 def test_pipe_ends_with_ttmond(bench):
     """Who reads the output until its end does not wait for what is left behind."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    proc = subprocess.Popen([TTMOND, "--", "/bin/sh", "-c", "echo begin; sleep 1; echo end; exit 5"], stdin=subprocess.DEVNULL,
-                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=bench.dir, text=True)
+    proc = subprocess.Popen(
+        [TTMOND, "--", "/bin/sh", "-c", "echo begin; sleep 1; echo end; exit 5"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=bench.dir,
+        text=True,
+    )
     bench.procs.append(proc)
     eq("first line", proc.stdout.readline(), "begin\n")
     closer = [pid for pid, name in helpers().items() if name == "ttmond-closer"]

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""t_family.py: probe families taken away, counted only and put back while programs run; targets that come and go; the budget."""
+"""
+t_family.py: probe families taken away, counted only and put back while programs run; targets that
+come and go; the budget.
+"""
 import json
 import os
 import re
@@ -19,12 +22,26 @@ POINTERS = re.compile(r"cudaHostGetDevicePointer")
 
 
 class Service:
-    """A daemon whose socket is asked and told things. alone: it traces our children and nobody else's programs, which may run too."""
+    """
+    A daemon whose socket is asked and told things. alone: it traces our children and nobody else's
+    programs, which may run too.
+    """
 
     def __init__(self, bench, *args, cpu="off", env=None, alone=True):
         self.sock = bench.path("sock")
         self.daemon = bench.daemon(
-            "--socket", self.sock, "--listen-address", "none", "--shm-slots", "0", "--tt-shm-version", "off", "--cpu", cpu, *args, env=env
+            "--socket",
+            self.sock,
+            "--listen-address",
+            "none",
+            "--shm-slots",
+            "0",
+            "--tt-shm-version",
+            "off",
+            "--cpu",
+            cpu,
+            *args,
+            env=env,
         )
         if alone:
             self.request("DELETE", "/v1/targets?all")
@@ -207,7 +224,10 @@ def test_nested_calls_count_once(bench):
 
 @timeout(120)
 def test_under_fire(bench):
-    """Each family changes while eight threads call: allocations stay exact, the books balance, no loss but calls cut in the middle."""
+    """
+    Each family changes while eight threads call: allocations stay exact, the books balance, no loss
+    but calls cut in the middle.
+    """
     run = Run(bench, int(600000 / SLOW))
     service = Service(bench, "--dump-db", bench.path("db.json"))
     run.go()
@@ -281,7 +301,9 @@ def test_dispatches(bench):
     args = [standin("ttrun"), "--pairs", "0", "--programs", "0", "--dispatches", "300"]
 
     def run():
-        done = subprocess.run(args, env=dict(os.environ, **env), capture_output=True, text=True, check=True, timeout=30 * PATIENCE)
+        done = subprocess.run(
+            args, env=dict(os.environ, **env), capture_output=True, text=True, check=True, timeout=30 * PATIENCE
+        )
         return last_json(done.stdout)
 
     end = time.monotonic() + 20 * PATIENCE
@@ -366,16 +388,25 @@ def test_refusals(bench):
     """What cannot be is said in one line, with the option that would have helped."""
     service = Service(bench, "--no-mmap", alone=False)
     for name, state, status, words in (
-        ("nothing", "on", 400, "no such family"), ("transfer", "absent", 400, "on, off or counting"), ("alloc", "counting", 409, "counted"),
-        ("process", "off", 409, "process"), ("mmap", "on", 409, "--no-mmap"), ("cpu", "off", 409, "--cpu"), ("rmid", "on", 409, "--rmid"),
+        ("nothing", "on", 400, "no such family"),
+        ("transfer", "absent", 400, "on, off or counting"),
+        ("alloc", "counting", 409, "counted"),
+        ("process", "off", 409, "process"),
+        ("mmap", "on", 409, "--no-mmap"),
+        ("cpu", "off", 409, "--cpu"),
+        ("rmid", "on", 409, "--rmid"),
     ):
         said = service.put(name, state, status)["error"]
         true(f"{words!r} is not in {said!r}", words in said)
     service.request("PUT", "/v1/families?name=transfer", 400)
     service.request("DELETE", "/v1/families?name=transfer&state=on", 400)
     for pid, status, words in (
-        ("x", 400, "process id"), ("0", 400, "process id"), ("-1", 400, "process id"), ("4194303", 404, "no process"),
-        ("2", 409, "kernel thread"), (str(service.daemon.proc.pid), 409, "itself"),
+        ("x", 400, "process id"),
+        ("0", 400, "process id"),
+        ("-1", 400, "process id"),
+        ("4194303", 404, "no process"),
+        ("2", 409, "kernel thread"),
+        (str(service.daemon.proc.pid), 409, "itself"),
     ):
         said = service.request("PUT", f"/v1/targets?pid={pid}", status)["error"]
         true(f"{words!r} is not in {said!r}", words in said)
@@ -428,13 +459,18 @@ def test_targets(bench):
     db = load_db(bench.path("db.json"))
     for run, book in ((listed, books), (later, last)):
         same(book, db, type("Whole", (Comparison,), {"completeness": lambda self: None}))
-    made = [a for a in db["allocations"] if a["pid"] == other.pid and a["method"] not in ("mmap", "device", "host_alloc")]
+    made = [
+        a for a in db["allocations"] if a["pid"] == other.pid and a["method"] not in ("mmap", "device", "host_alloc")
+    ]
     eq("allocations of the process that nobody asked for", made, [])
 
 
 @timeout(60)
 def test_target_removed(bench):
-    """A process that is no target any more tells nothing, and goes from the history when it ends; its children go with it."""
+    """
+    A process that is no target any more tells nothing, and goes from the history when it ends; its
+    children go with it.
+    """
     run = Run(bench, 200000)
     service = Service(bench, alone=False)
     service.request("DELETE", "/v1/targets?all")
@@ -477,12 +513,16 @@ def test_client(bench):
     service = Service(bench, alone=False)
 
     def ttmon(*args, status=0):
-        done = subprocess.run([TTMON, *args, "--socket", service.sock], capture_output=True, text=True, check=False, timeout=20 * PATIENCE)
+        done = subprocess.run(
+            [TTMON, *args, "--socket", service.sock], capture_output=True, text=True, check=False, timeout=20 * PATIENCE
+        )
         eq(f"ttmon {args}: {done.stderr}", done.returncode, status)
         return done.stdout if not status else done.stderr
 
     true("no table", re.search(r"^transfer +on ", ttmon("family"), re.M))
-    true("it is not counted", re.search(r"^transfer +counting +asked for", ttmon("family", "transfer", "counting"), re.M))
+    true(
+        "it is not counted", re.search(r"^transfer +counting +asked for", ttmon("family", "transfer", "counting"), re.M)
+    )
     eq("state", service.families()["transfer"]["state"], "counting")
     eq("families in JSON", len(json.loads(ttmon("family", "--json"))["families"]), len(service.families()))
     true("no reason", "counted only" in ttmon("family", "alloc", "counting", status=1))
@@ -507,7 +547,9 @@ def test_budget(bench):
     if service.request("GET", "/v1/families")["budget"] is None:
         raise Skip("no budget in this run")
     loads = [bench.target(standin("pace"), "60000", "600") for _ in range(3)]
-    service.daemon.wait_line(r"over budget \(.*% of 2 %\): transfer of user 0, who makes most of it, is only counted", 60)
+    service.daemon.wait_line(
+        r"over budget \(.*% of 2 %\): transfer of user 0, who makes most of it, is only counted", 60
+    )
     eq("families that are reduced", [f["name"] for f in service.families().values() if f["state"] == "counting"], [])
     eq("who is", service.status()["budget"]["users"], [{"uid": 0, "family": "transfer", "sampled": 64}])
     said = subprocess.run([TTMON, "status", "-vs", service.sock], capture_output=True, text=True, check=False).stdout
@@ -521,7 +563,10 @@ def test_budget(bench):
 @alone("it loads the machine up to the budget")
 @timeout(120)
 def test_budget_of_one(bench):
-    """A program that costs the budget alone is named and reduced alone: of another one each copy is seen meanwhile. It comes back when it has ended."""
+    """
+    A program that costs the budget alone is named and reduced alone: of another one each copy is
+    seen meanwhile. It comes back when it has ended.
+    """
     service = Service(bench, "--max-overhead", "2", cpu="on")
     if service.request("GET", "/v1/families")["budget"] is None:
         raise Skip("no budget in this run")
@@ -529,9 +574,16 @@ def test_budget_of_one(bench):
     bench.target(standin("pace"), "1", "600")
     service.wait_probed()
     quiet, load = bench.target(standin("pace"), "200", "600"), bench.target(standin("pace"), "150000", "600")
-    service.daemon.wait_line(rf"over budget \(.*% of 2 %\): transfer of process {load.pid} \(pace\), which makes most of it, is only counted", 60)
+    service.daemon.wait_line(
+        rf"over budget \(.*% of 2 %\): transfer of process {load.pid} \(pace\), which makes most of it, is only counted",
+        60,
+    )
     eq("families that are reduced", [f["name"] for f in service.families().values() if f["state"] == "counting"], [])
-    eq("who is", [(p["pid"], p["comm"], p["family"]) for p in service.status()["budget"]["processes"]], [(load.pid, "pace", "transfer")])
+    eq(
+        "who is",
+        [(p["pid"], p["comm"], p["family"]) for p in service.status()["budget"]["processes"]],
+        [(load.pid, "pace", "transfer")],
+    )
     said = subprocess.run([TTMON, "status", "-vs", service.sock], capture_output=True, text=True, check=False).stdout
     true(f"status: {said}", f"transfer of process {load.pid} (pace) is only counted (budget)" in said)
     os.chmod(bench.dir, 0o755)
@@ -557,23 +609,36 @@ def test_budget_of_one(bench):
 @alone("it loads the machine up to the budget")
 @timeout(120)
 def test_sampled(bench):
-    """Of one that is reduced alone one copy in 64 is told, by chance: the estimate is as near to what it made as its error says."""
+    """
+    Of one that is reduced alone one copy in 64 is told, by chance: the estimate is as near to what
+    it made as its error says.
+    """
     service = Service(bench, "--max-overhead", "2", "--max-events", "100000", "--dump-db", bench.path("db.json"))
     if service.request("GET", "/v1/families")["budget"] is None:
         raise Skip("no budget in this run")
     bench.target(standin("pace"), "1", "600")
     service.wait_probed()
     load = bench.target(standin("pace"), "150000", "18")
-    service.daemon.wait_line(rf"transfer of process {load.pid} \(pace\), which .* is only counted, but for one copy in 64", 60)
+    service.daemon.wait_line(
+        rf"transfer of process {load.pid} \(pace\), which .* is only counted, but for one copy in 64", 60
+    )
     made = last_json(load.finish(0, 60))["copies"]
     service.daemon.stop()
     db = load_db(bench.path("db.json"))
     proc = next(p for p in db["processes"] if p["pid"] == load.pid)
     told, est = proc["transfers"]["h2d"]["pinned"][0], proc["sampled"]["h2d"]
     true(f"told {told} of {made}: {est}", told < 0.9 * made and 0 < est["copies_error"] < 0.1 * made)
-    # Where all copies of the host were only counted for a while (others load it too), or some were lost, it is of a lower bound.
-    true(f"{est} of {made} copies", abs(est["copies"] - made) <= 5 * est["copies_error"] or (est["copies"] < made and est.get("at_least")))
-    eq("bytes of each", (est["bytes"], abs(est["bytes_error"] - 64 * est["copies_error"]) <= 64), (64 * est["copies"], True))
+    # Where all copies of the host were only counted for a while (others load it too), or some were
+    # lost, it is of a lower bound.
+    true(
+        f"{est} of {made} copies",
+        abs(est["copies"] - made) <= 5 * est["copies_error"] or (est["copies"] < made and est.get("at_least")),
+    )
+    eq(
+        "bytes of each",
+        (est["bytes"], abs(est["bytes_error"] - 64 * est["copies_error"]) <= 64),
+        (64 * est["copies"], True),
+    )
     eq("is it said", proc["at_least"], True)
     alloc = next(a for a in db["allocations"] if "sampled" in a)
     eq("its buffer", alloc["sampled"]["h2d"], est)
@@ -593,7 +658,11 @@ def test_budget_leaves_what_was_asked_for(bench):
     load.go()
     # Long enough for it to decide once more.
     time.sleep(3 if BUDGET else 15)
-    eq("what was asked for", (service.families()["transfer"]["state"], service.families()["transfer"]["why"]), ("on", "asked for"))
+    eq(
+        "what was asked for",
+        (service.families()["transfer"]["state"], service.families()["transfer"]["why"]),
+        ("on", "asked for"),
+    )
     load.target.proc.kill()
 
 
@@ -619,7 +688,11 @@ UID = str(20000 + os.getpid() % 40000)
 def as_nobody(service, *asks):
     """Replies to each "METHOD PATH" of a user who is not root: (status, body). SELF is the client's own process."""
     done = subprocess.run(
-        [sys.executable, "-c", ASK, service.sock, UID], input="".join(f"{ask}\n" for ask in asks), capture_output=True, text=True, check=False,
+        [sys.executable, "-c", ASK, service.sock, UID],
+        input="".join(f"{ask}\n" for ask in asks),
+        capture_output=True,
+        text=True,
+        check=False,
         timeout=30 * PATIENCE,
     )
     replies = [line.split(" ", 1) for line in done.stdout.splitlines()]
@@ -629,7 +702,10 @@ def as_nobody(service, *asks):
 
 @timeout(60)
 def test_rights_of_an_ordinary_user(bench):
-    """Who is not root changes neither targets nor families, sees targets of its own alone; what root changes is in the log with the user."""
+    """
+    Who is not root changes neither targets nor families, sees targets of its own alone; what root
+    changes is in the log with the user.
+    """
     service = Service(bench, alone=False)
     roots = subprocess.Popen(["sleep", "60"])
     bench.procs.append(roots)
@@ -638,12 +714,21 @@ def test_rights_of_an_ordinary_user(bench):
     service.request("PUT", f"/v1/targets?pid={roots.pid}")
     before = service.families()
     asks = (
-        ("PUT /v1/targets?all", 403), ("DELETE /v1/targets?all", 403), (f"PUT /v1/targets?pid={roots.pid}", 403),
-        (f"DELETE /v1/targets?pid={roots.pid}", 403), ("PUT /v1/targets?pid=1", 403), ("PUT /v1/targets?pid=SELF", 403),
-        ("DELETE /v1/targets?pid=SELF", 403), ("DELETE /v1/targets?self", 403), ("PUT /v1/families?name=alloc&state=off", 403),
-        ("DELETE /v1/families?name=alloc&state=off", 403), ("PUT /v1/families?name=cpu&state=counting", 403), ("GET /v1/families", 200),
+        ("PUT /v1/targets?all", 403),
+        ("DELETE /v1/targets?all", 403),
+        (f"PUT /v1/targets?pid={roots.pid}", 403),
+        (f"DELETE /v1/targets?pid={roots.pid}", 403),
+        ("PUT /v1/targets?pid=1", 403),
+        ("PUT /v1/targets?pid=SELF", 403),
+        ("DELETE /v1/targets?pid=SELF", 403),
+        ("DELETE /v1/targets?self", 403),
+        ("PUT /v1/families?name=alloc&state=off", 403),
+        ("DELETE /v1/families?name=alloc&state=off", 403),
+        ("PUT /v1/families?name=cpu&state=counting", 403),
+        ("GET /v1/families", 200),
         # It is traced, as all are: a library that asks for that is told so.
-        ("PUT /v1/targets?self", 200), ("GET /v1/targets", 200),
+        ("PUT /v1/targets?self", 200),
+        ("GET /v1/targets", 200),
     )
     replies = as_nobody(service, *(ask for ask, _ in asks))
     for (ask, status), (got, body) in zip(asks, replies):
@@ -656,8 +741,12 @@ def test_rights_of_an_ordinary_user(bench):
     service.request("DELETE", "/v1/targets?all")
     eq("not traced, and asks", as_nobody(service, "PUT /v1/targets?self")[0][0], 403)
     service.request("DELETE", f"/v1/targets?pid={roots.pid}")
-    for line in (f"process {roots.pid} is a target, as user 0 asked for", "family transfer: off, as user 0 asked for",
-                 "only targets are traced, as user 0 asked for", f"process {roots.pid} is no target any more, as user 0 asked for"):
+    for line in (
+        f"process {roots.pid} is a target, as user 0 asked for",
+        "family transfer: off, as user 0 asked for",
+        "only targets are traced, as user 0 asked for",
+        f"process {roots.pid} is no target any more, as user 0 asked for",
+    ):
         true(f"{line!r} is not in the log: {service.daemon.stderr()[-600:]}", line in service.daemon.stderr())
 
 
@@ -670,7 +759,18 @@ def test_probes_that_an_ordinary_user_sees(bench):
     roots = Run(bench, 1)
     service.wait_probed()
     eq("objects before it runs anything", as_nobody(service, "GET /v1/probes")[0][1]["objects"], [])
-    users = bench.target("setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", own, "--calls", "1", "--out", "/dev/null", "--wait")
+    users = bench.target(
+        "setpriv",
+        f"--reuid={UID}",
+        f"--regid={UID}",
+        "--clear-groups",
+        own,
+        "--calls",
+        "1",
+        "--out",
+        "/dev/null",
+        "--wait",
+    )
     end = time.monotonic() + 10 * PATIENCE
     while not (seen := as_nobody(service, "GET /v1/probes")[0][1]["objects"]):
         true("it does not see its own", time.monotonic() < end)

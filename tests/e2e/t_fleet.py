@@ -49,7 +49,11 @@ def test_rules(bench):
     promtool("test", "rules", "ttmon.alerts.test.yml")
     alerts = set(re.findall(r"^\s*- alert: (\w+)$", read(f"{PROMETHEUS_DIR}/ttmon.alerts.yml"), re.M))
     true("no alerts", len(alerts) > 15)
-    eq("alerts without a test that sees them fire", alerts - set(re.findall(r'alertname="(\w+)"', read(f"{PROMETHEUS_DIR}/ttmon.alerts.test.yml"))), set())
+    eq(
+        "alerts without a test that sees them fire",
+        alerts - set(re.findall(r'alertname="(\w+)"', read(f"{PROMETHEUS_DIR}/ttmon.alerts.test.yml"))),
+        set(),
+    )
     # The test can fail: with one threshold out of reach it does.
     for name in os.listdir(PROMETHEUS_DIR):
         shutil.copy(f"{PROMETHEUS_DIR}/{name}", bench.dir)
@@ -88,37 +92,52 @@ def expressions():
 def test_names(_):
     """What rules and dashboard ask for is in the daemon's own table, and what they record is recorded."""
     names = metrics_of_the_daemon()
-    rules = "".join(read(f"{PROMETHEUS_DIR}/{name}") for name in ("ttmon.rules.yml", "ttmon.alerts.yml", "ttmon.alerts.test.yml"))
+    rules = "".join(
+        read(f"{PROMETHEUS_DIR}/{name}") for name in ("ttmon.rules.yml", "ttmon.alerts.yml", "ttmon.alerts.test.yml")
+    )
     recorded = set(re.findall(r"^\s*- record: (\S+)$", rules, re.M))
     asked = "".join(expr + "\n" for _, expr in expressions()) + rules
     used = set(re.findall(r"(?<![\w:.])(?:\w+:)?(?:ttmond|process)_\w+(?::\w+)?", asked))
     used = {u for u in used if not u.endswith(("_", ":"))}
     true("nothing is asked for", len(used) > 40)
     eq("recorded names that no rule records", {u for u in used if ":" in u} - recorded, set())
-    eq("metrics that ttmond has not", {u for u in used if ":" not in u and u not in ("ttmond_files", "ttmond_dns")} - names, set())
+    eq(
+        "metrics that ttmond has not",
+        {u for u in used if ":" not in u and u not in ("ttmond_files", "ttmond_dns")} - names,
+        set(),
+    )
     # The example that takes metrics away names metrics that are there.
     regex = re.search(r'regex: "(ttmond_[^"]+)"', read(f"{PROMETHEUS_DIR}/prometheus.yml")).group(1)
     eq("metrics that prometheus.yml drops", len([n for n in names if re.fullmatch(regex, n)]), 3)
 
 
 def overlap(a, b):
-    return a["x"] < b["x"] + b["w"] and b["x"] < a["x"] + a["w"] and a["y"] < b["y"] + b["h"] and b["y"] < a["y"] + a["h"]
+    return (
+        a["x"] < b["x"] + b["w"] and b["x"] < a["x"] + a["w"] and a["y"] < b["y"] + b["h"] and b["y"] < a["y"] + a["h"]
+    )
 
 
 @kernel(False)
 def test_dashboard(bench):
-    """JSON, unique ids, no panel over another, a title, a description and a unit each, and PromQL that promtool parses."""
+    """
+    JSON, unique ids, no panel over another, a title, a description and a unit each, and PromQL that
+    promtool parses.
+    """
     found = panels()
     eq("ids", len({p["id"] for p in found}), len(found))
     for i, a in enumerate(found):
         true(f"{a['title']}: outside", a["gridPos"]["x"] + a["gridPos"]["w"] <= 24)
-        for b in found[i + 1:]:
+        for b in found[i + 1 :]:
             true(f"{a['title']} and {b['title']} overlap", not overlap(a["gridPos"], b["gridPos"]))
         if a["type"] == "row":
             continue
         true(f"{a['title']}: no description", a["description"].endswith("."))
         defaults = a["fieldConfig"]["defaults"]
-        units = [defaults.get("unit")] if a["type"] != "table" else [p["value"] for o in a["fieldConfig"]["overrides"] for p in o["properties"]]
+        units = (
+            [defaults.get("unit")]
+            if a["type"] != "table"
+            else [p["value"] for o in a["fieldConfig"]["overrides"] for p in o["properties"]]
+        )
         true(f"{a['title']}: no unit", units and all(units))
         eq(f"{a['title']}: letters of the queries", len({t["refId"] for t in a["targets"]}), len(a["targets"]))
         for target in a["targets"]:
@@ -150,16 +169,25 @@ class Prometheus:
         # JSON is YAML.
         config = {
             "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
-            "rule_files": sorted(glob.glob(f"{PROMETHEUS_DIR}/ttmon.rules.yml") + glob.glob(f"{PROMETHEUS_DIR}/ttmon.alerts.yml")),
+            "rule_files": sorted(
+                glob.glob(f"{PROMETHEUS_DIR}/ttmon.rules.yml") + glob.glob(f"{PROMETHEUS_DIR}/ttmon.alerts.yml")
+            ),
             "scrape_configs": [{"job_name": "ttmond", "file_sd_configs": [{"files": [bench.path("targets.json")]}]}],
         }
         with open(bench.path("prometheus.yml"), "w", encoding="utf-8") as f:
             json.dump(config, f)
         with open(bench.path("prometheus.log"), "w", encoding="utf-8") as log:
             self.proc = subprocess.Popen(
-                [tool("prometheus"), f"--config.file={bench.path('prometheus.yml')}", f"--storage.tsdb.path={bench.path('tsdb')}",
-                 f"--web.listen-address=127.0.0.1:{port}", "--log.level=warn"],
-                stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                [
+                    tool("prometheus"),
+                    f"--config.file={bench.path('prometheus.yml')}",
+                    f"--storage.tsdb.path={bench.path('tsdb')}",
+                    f"--web.listen-address=127.0.0.1:{port}",
+                    "--log.level=warn",
+                ],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
             )
         bench.procs.append(self.proc)
         self.log = bench.path("prometheus.log")
@@ -243,7 +271,11 @@ def nonzero(values):
 
 def one_host(prom, instance, want):
     sel = f'{{instance="{instance}"}}'
-    eq(f"{instance}: allocations", {m: v for (m,), v in nonzero(prom.by(f"ttmond_allocations_total{sel}", "method")).items()}, dict(want["allocations"]))
+    eq(
+        f"{instance}: allocations",
+        {m: v for (m,), v in nonzero(prom.by(f"ttmond_allocations_total{sel}", "method")).items()},
+        dict(want["allocations"]),
+    )
     for i, metric in enumerate(("ttmond_transfers_total", "ttmond_transfer_bytes_total")):
         got = nonzero(prom.by(metric + sel, "vendor", "direction", "host_memory"))
         eq(f"{instance}: {metric}", got, nonzero({k: v[i] for k, v in want["transfers"].items()}))
@@ -264,8 +296,16 @@ def totals(wants):
 
 def the_fleet(prom, wants):
     allocations, transfers, moved = totals(wants)
-    eq("fleet: allocations", {m: v for (m,), v in nonzero(prom.by("fleet:ttmond_allocations:sum", "method")).items()}, allocations)
-    eq("fleet: transfers", nonzero(prom.by("fleet:ttmond_transfers:sum", "vendor", "direction", "host_memory")), transfers)
+    eq(
+        "fleet: allocations",
+        {m: v for (m,), v in nonzero(prom.by("fleet:ttmond_allocations:sum", "method")).items()},
+        allocations,
+    )
+    eq(
+        "fleet: transfers",
+        nonzero(prom.by("fleet:ttmond_transfers:sum", "vendor", "direction", "host_memory")),
+        transfers,
+    )
     eq("fleet: bytes", nonzero(prom.by("fleet:ttmond_transfer_bytes:sum", "vendor", "direction", "host_memory")), moved)
     eq("fleet: pinned", prom.by("fleet:ttmond_pinned_bytes:sum"), {(): sum(w["pinned"] for w in wants)})
     eq("fleet: hosts", prom.by("fleet:ttmond_up:count"), {(): len(wants)})
@@ -275,17 +315,47 @@ def the_groups(prom, instances, wants):
     """Who holds pinned memory, the most first."""
     held = {(i, comm): n for i, want in zip(instances, wants) for comm, n in want["groups"].items()}
     true("nobody holds anything", held)
-    eq("groups with pinned memory", nonzero(prom.by("instance_group:ttmond_pinned_bytes:sum", "instance", "group")), held)
+    eq(
+        "groups with pinned memory",
+        nonzero(prom.by("instance_group:ttmond_pinned_bytes:sum", "instance", "group")),
+        held,
+    )
     top = prom.query("topk(3, instance_group:ttmond_pinned_bytes:sum)")
     eq("the top three", sorted((v for _, v in top), reverse=True), sorted(held.values(), reverse=True)[:3])
-    eq("of all hosts", nonzero(prom.by("fleet_group:ttmond_pinned_bytes:sum", "group")), {(c,): sum(n for (_, k), n in held.items() if k == c) for _, c in held})
+    eq(
+        "of all hosts",
+        nonzero(prom.by("fleet_group:ttmond_pinned_bytes:sum", "group")),
+        {(c,): sum(n for (_, k), n in held.items() if k == c) for _, c in held},
+    )
 
 
 # A replay has no probes and no budget, these recordings no CPUs, and they are over before a rate can be taken.
-FLEET_HAS = {"Hosts", "Pinned memory", "Pinned memory by host", "Pinned memory by method", "Bytes moved", "Live memory", "Allocations", "Launches",
-             "Memory of the daemon"}
-LIVE_HAS = FLEET_HAS | {"Host and device", "Failed calls", "Events lost", "Over budget", "Pageable share", "How long pinning takes", "Who has what",
-                        "CPU time", "Events", "CPU time not accounted for", "What it costs", "Behind", "Probes"}
+FLEET_HAS = {
+    "Hosts",
+    "Pinned memory",
+    "Pinned memory by host",
+    "Pinned memory by method",
+    "Bytes moved",
+    "Live memory",
+    "Allocations",
+    "Launches",
+    "Memory of the daemon",
+}
+LIVE_HAS = FLEET_HAS | {
+    "Host and device",
+    "Failed calls",
+    "Events lost",
+    "Over budget",
+    "Pageable share",
+    "How long pinning takes",
+    "Who has what",
+    "CPU time",
+    "Events",
+    "CPU time not accounted for",
+    "What it costs",
+    "Behind",
+    "Probes",
+}
 
 
 def dashboard_answers(prom, has):
@@ -318,7 +388,12 @@ def test_fleet(bench):
     sources = [
         record(bench, "a", [*ledger, "--seed", "1"]),
         record(bench, "b", [*ledger, "--seed", "2"]),
-        record(bench, "tt", [standin("ttledger"), "--chips", "2", "--ops", "1000", "--threads", "2", "--quiet", "2"], tt_env("e2b")),
+        record(
+            bench,
+            "tt",
+            [standin("ttledger"), "--chips", "2", "--ops", "1000", "--threads", "2", "--quiet", "2"],
+            tt_env("e2b"),
+        ),
         record_live(bench, "live2", 2),
         record_live(bench, "live7", 7),
     ]
@@ -330,7 +405,9 @@ def test_fleet(bench):
     prom = Prometheus(bench, ports[0], instances)
     prom.wait("hosts that answer", 'count(up{job="ttmond"} == 1)', HOSTS)
     wants = [expected(db) for _, db in chosen]
-    prom.wait("allocations of all", "sum(fleet:ttmond_allocations:sum)", sum(sum(w["allocations"].values()) for w in wants))
+    prom.wait(
+        "allocations of all", "sum(fleet:ttmond_allocations:sum)", sum(sum(w["allocations"].values()) for w in wants)
+    )
     for instance, want in zip(instances, wants):
         settled(one_host, prom, instance, want)
     settled(the_fleet, prom, wants)
@@ -338,26 +415,48 @@ def test_fleet(bench):
 
     def peaks_of_chips(instance, db):
         chips = prom.by("max by (instance, chip, type) (ttmond_tt_memory_peak_bytes)", "instance", "chip", "type")
-        peaks = {(instance, str(c["index"]), t): n for c in (db.get("tenstorrent") or {"chips": []})["chips"] for t, n in c["peak"].items() if n}
+        peaks = {
+            (instance, str(c["index"]), t): n
+            for c in (db.get("tenstorrent") or {"chips": []})["chips"]
+            for t, n in c["peak"].items()
+            if n
+        }
         eq(f"{instance}: memory of the chips", {k: v for k, v in nonzero(chips).items() if k[0] == instance}, peaks)
 
     for instance, (_, db) in zip(instances, chosen):
         settled(peaks_of_chips, instance, db)
     prom.rules_are_well()
     settled(dashboard_answers, prom, FLEET_HAS)
-    eq("alerts with a text that cannot be made", [a for a in prom.api("alerts")["alerts"] if "error expanding" in json.dumps(a)], [])
+    eq(
+        "alerts with a text that cannot be made",
+        [a for a in prom.api("alerts")["alerts"] if "error expanding" in json.dumps(a)],
+        [],
+    )
 
 
 @timeout(240)
 def test_live(bench):
-    """A service that traces: every panel about what it measures has figures, and no alert says that something is wrong with it."""
+    """
+    A service that traces: every panel about what it measures has figures, and no alert says that
+    something is wrong with it.
+    """
     tool("prometheus")
     ports = [free_port() for _ in range(2)]
     # Paced: as fast as a machine can, it would fill the history before the figures are looked at.
     loop = f"echo ready $$; read x; while :; do {standin('ledger')} --calls 300 --out /dev/null >/dev/null; sleep 0.1; done"
     target = bench.target("sh", "-c", loop)
-    bench.daemon("--socket", bench.path("sock"), "--listen-address", f"127.0.0.1:{ports[1]}", "--max-overhead", "90", "--shm-slots", "0",
-                 "--tt-shm-version", "off")
+    bench.daemon(
+        "--socket",
+        bench.path("sock"),
+        "--listen-address",
+        f"127.0.0.1:{ports[1]}",
+        "--max-overhead",
+        "90",
+        "--shm-slots",
+        "0",
+        "--tt-shm-version",
+        "off",
+    )
     target.go()
     prom = Prometheus(bench, ports[0], [f"127.0.0.1:{ports[1]}"])
     prom.wait("it answers", 'count(up{job="ttmond"} == 1)', 1)

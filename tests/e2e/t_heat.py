@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`ttmon heat`: its cells against the database's and the service's own figures, its table, its screen on a pseudo-terminal."""
+"""
+`ttmon heat`: its cells against the database's and the service's own figures, its table, its screen
+on a pseudo-terminal.
+"""
 import codecs
 import contextlib
 import fcntl
@@ -23,8 +26,12 @@ PINNED = ("host_alloc", "registered", "pool", "tt_dma")
 def heat(*args, status=0, env=None):
     """Its output; its errors where it is to fail."""
     done = subprocess.run(
-        [TTMON, "heat", *args], capture_output=True, text=True, timeout=60 * PATIENCE, check=False,
-        env={**os.environ, "LC_ALL": "C.UTF-8", **(env or {})}
+        [TTMON, "heat", *args],
+        capture_output=True,
+        text=True,
+        timeout=60 * PATIENCE,
+        check=False,
+        env={**os.environ, "LC_ALL": "C.UTF-8", **(env or {})},
     )
     eq(f"ttmon heat {args}: {done.stderr}", done.returncode, status)
     return done.stderr if status else done.stdout
@@ -84,7 +91,11 @@ def test_pages(bench):
     cells_add_up(got["rows"])
     group = got["rows"][0]["size"]
     for r in got["rows"]:
-        touched = [e for e in a["events"] if e[1] in ("h2d", "d2h") and e[3] < r["offset"] + group and e[3] + e[2] > r["offset"]]
+        touched = [
+            e
+            for e in a["events"]
+            if e[1] in ("h2d", "d2h") and e[3] < r["offset"] + group and e[3] + e[2] > r["offset"]
+        ]
         eq(f"copies at {r['offset']}", r["copies"], len(touched))
     said = heat("--by", "page", "--id", "nonesuch", path, status=2)
     true(said, "no allocation has the id nonesuch" in said and said.count("\n") == 1)
@@ -125,27 +136,55 @@ def test_live(bench):
     rows = got["rows"]
     eq("pinned rows", len([r for r in rows if r["pinned"] and r["live"]]), book["live"])
     copies, size = book["transfers"]["h2d"]["pinned"]
-    eq("moved", (sum(r["moved"] for r in rows if r["pinned"]), sum(r["copies"] for r in rows if r["pinned"])), (size, copies))
+    eq(
+        "moved",
+        (sum(r["moved"] for r in rows if r["pinned"]), sum(r["copies"] for r in rows if r["pinned"])),
+        (size, copies),
+    )
     hot = [r for r in rows if r["copies"]]
     cells_add_up(hot)
     listed = {a["id"]: a for a in api(service.sock, f"/v1/allocations?pid={target.pid}&limit=0")["allocations"]}
     for r in rows:
-        eq(f"life of {r['id']}", (r["alloc_ns"], r["free_ns"]), (listed[r["id"]]["alloc_ns"], listed[r["id"]]["free_ns"]))
+        eq(
+            f"life of {r['id']}",
+            (r["alloc_ns"], r["free_ns"]),
+            (listed[r["id"]]["alloc_ns"], listed[r["id"]]["free_ns"]),
+        )
     true("pages pinned on this host", got["pinned_pages"] >= sum(r["size"] for r in rows if r["pinned"]) // 4096)
     pages = doc("-s", service.sock, "--by", "page", "--id", hot[0]["id"])
     eq("bytes of all pages", sum(r["size"] for r in pages["rows"]), hot[0]["size"])
     eq("moved", sum(r["moved"] for r in pages["rows"]), hot[0]["moved"])
     said = heat("-s", service.sock, "--by", "page", "--id", "0123456789abcdef:1:0@0", status=2)
     true(said, said.count("\n") == 1)
-    eq("by call site", sum(r["allocations"] for r in doc("-s", service.sock, "--by", "site", "-p", str(target.pid))["rows"]), len(rows))
+    eq(
+        "by call site",
+        sum(r["allocations"] for r in doc("-s", service.sock, "--by", "site", "-p", str(target.pid))["rows"]),
+        len(rows),
+    )
     target.go()
     target.finish()
 
 
 def test_options(bench):
     """What cannot be meant is refused in one line, and so is what is no database, or no service."""
-    for args in (["-w", "59"], ["-w", "513"], ["-n", "x"], ["-n", "1.5"], ["-o", "heat"], ["-i", "0"], ["-p", "0"], ["--by", "line"], ["--by", "page"],
-                 ["--id", "a"], ["--by", "page", "--id", ""], ["--last", "0"], ["-x"], ["--what"], ["-o"], ["a", "b"]):
+    for args in (
+        ["-w", "59"],
+        ["-w", "513"],
+        ["-n", "x"],
+        ["-n", "1.5"],
+        ["-o", "heat"],
+        ["-i", "0"],
+        ["-p", "0"],
+        ["--by", "line"],
+        ["--by", "page"],
+        ["--id", "a"],
+        ["--by", "page", "--id", ""],
+        ["--last", "0"],
+        ["-x"],
+        ["--what"],
+        ["-o"],
+        ["a", "b"],
+    ):
         said = heat(*args, status=2)
         true(f"{args}: {said!r}", said.count("\n") == 1 and said.startswith("ttmon heat: ") and "--help" in said)
     broken = bench.path("broken.json")
@@ -162,14 +201,21 @@ def test_options(bench):
 class Screen(TopScreen):
     """`ttmon heat`, or another command, on the pseudo-terminal of t_top."""
 
-    def __init__(self, bench, *args, rows=24, columns=80, term="vt100", command="heat"):  # pylint: disable=super-init-not-called
+    def __init__(
+        self, bench, *args, rows=24, columns=80, term="vt100", command="heat"
+    ):  # pylint: disable=super-init-not-called
         self.main, self.side = pty.openpty()
         self.raw, self.rest = b"", ""
         self.size(rows, columns)
         self.before = termios.tcgetattr(self.side)
         self.proc = subprocess.Popen(
-            [TTMON, command, *args], stdin=self.side, stdout=self.side, stderr=self.side, start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), env=dict(os.environ, TERM=term, LC_ALL="C.UTF-8")
+            [TTMON, command, *args],
+            stdin=self.side,
+            stdout=self.side,
+            stderr=self.side,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            env=dict(os.environ, TERM=term, LC_ALL="C.UTF-8"),
         )
         bench.procs.append(self.proc)
         self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -187,7 +233,9 @@ class Screen(TopScreen):
 def on_terminal(*args, **env):
     """What the command prints on a terminal, as it is."""
     main, side = pty.openpty()
-    with subprocess.Popen([TTMON, "heat", *args], stdin=side, stdout=side, stderr=side, env={**os.environ, "LC_ALL": "C.UTF-8", **env}) as proc:
+    with subprocess.Popen(
+        [TTMON, "heat", *args], stdin=side, stdout=side, stderr=side, env={**os.environ, "LC_ALL": "C.UTF-8", **env}
+    ) as proc:
         os.close(side)
         said = b""
         with contextlib.suppress(OSError):

@@ -20,13 +20,17 @@ def serve(bench, *args, path=None, port=None, wait=True):
     """A daemon that traces a sleeping target and listens: (it, its socket, its port)."""
     path, port = path or bench.path("t.sock"), port or free_port()
     target = bench.target("sleep", "100", wait_ready=False)
-    daemon = bench.daemon("--pid", str(target.pid), "--socket", path, "--listen-address", f"127.0.0.1:{port}", *args, wait=wait)
+    daemon = bench.daemon(
+        "--pid", str(target.pid), "--socket", path, "--listen-address", f"127.0.0.1:{port}", *args, wait=wait
+    )
     return daemon, path, port
 
 
 def curl(*args):
     try:
-        done = subprocess.run(["curl", "-sS", "--max-time", str(10 * PATIENCE), *args], capture_output=True, check=False)
+        done = subprocess.run(
+            ["curl", "-sS", "--max-time", str(10 * PATIENCE), *args], capture_output=True, check=False
+        )
     except FileNotFoundError:
         raise Skip("no curl") from None
     eq(f"curl {args}: {done.stderr}", done.returncode, 0)
@@ -46,7 +50,11 @@ class UnixConnection(http.client.HTTPConnection):
 
 def get(where, path, seconds=5):
     """(status, body) from a socket's path or a port."""
-    c = UnixConnection(where, seconds) if isinstance(where, str) else http.client.HTTPConnection("127.0.0.1", where, timeout=seconds)
+    c = (
+        UnixConnection(where, seconds)
+        if isinstance(where, str)
+        else http.client.HTTPConnection("127.0.0.1", where, timeout=seconds)
+    )
     with contextlib.closing(c):
         c.request("GET", path)
         reply = c.getresponse()
@@ -73,9 +81,16 @@ def test_curl(bench):
     true("objects", "objects" in json.loads(curl(*local[:2], local[2] + "/v1/probes")))
     # The rest of it is not for everybody, nor are names of files.
     eq("path over TCP", json.loads(curl(tcp + "/v1/status"))["recording"]["path"], None)
-    eq("path over the socket", json.loads(curl(*local[:2], local[2] + "/v1/status"))["recording"]["path"], bench.path("rec"))
+    eq(
+        "path over the socket",
+        json.loads(curl(*local[:2], local[2] + "/v1/status"))["recording"]["path"],
+        bench.path("rec"),
+    )
     reply = curl("-i", tcp + "/v1/probes")
-    true(f"not refused: {reply}", reply.startswith("HTTP/1.1 403 ") and path in json.loads(reply.split("\r\n\r\n")[1])["error"])
+    true(
+        f"not refused: {reply}",
+        reply.startswith("HTTP/1.1 403 ") and path in json.loads(reply.split("\r\n\r\n")[1])["error"],
+    )
     reply = curl("-i", "-H", "Host: evil.example", tcp + "/metrics")
     true(f"not refused: {reply}", reply.startswith("HTTP/1.1 403 "))
     # Pages, for people and for programs, compressed if asked for.
@@ -104,8 +119,11 @@ def test_stale_socket(bench):
     daemon.wait_line("removed the stale socket")
     eq("status", get(path, "/healthz"), (200, b"ok\n"))
     target = bench.target("sleep", "100", wait_ready=False)
-    bench.refused(["--pid", str(target.pid), "--socket", path, "--listen-address", f"127.0.0.1:{free_port()}"],
-                  "another ttmond serves it", status=1)
+    bench.refused(
+        ["--pid", str(target.pid), "--socket", path, "--listen-address", f"127.0.0.1:{free_port()}"],
+        "another ttmond serves it",
+        status=1,
+    )
     eq("status", get(path, "/healthz"), (200, b"ok\n"))
     daemon.stop()
 
@@ -123,8 +141,10 @@ def test_port_in_use(bench):
 
 def as_nobody(path):
     """What connect() says to a user who is in no group that matters."""
-    code = "import os, socket, sys\nos.setgroups([]); os.setgid(65534); os.setuid(65534)\n" \
-           "print(socket.socket(socket.AF_UNIX).connect_ex(sys.argv[1]))"
+    code = (
+        "import os, socket, sys\nos.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+        "print(socket.socket(socket.AF_UNIX).connect_ex(sys.argv[1]))"
+    )
     return int(subprocess.run(["python3", "-c", code, path], capture_output=True, check=True).stdout)
 
 
@@ -217,7 +237,10 @@ def fds(daemon):
 @timeout(60)
 def test_crowd(bench):
     """200 slow and 200 hostile clients change nothing for the others, nor for what is traced."""
-    ledgers = [bench.target(standin("ledger"), "--out", bench.path(f"book{i}.json"), "--wait", "--calls", "20000") for i in range(5)]
+    ledgers = [
+        bench.target(standin("ledger"), "--out", bench.path(f"book{i}.json"), "--wait", "--calls", "20000")
+        for i in range(5)
+    ]
     path, port = bench.path("t.sock"), free_port()
     pids = [x for t in ledgers for x in ("--pid", str(t.pid))]
     daemon = bench.daemon(*pids, "--socket", path, "--listen-address", f"127.0.0.1:{port}")
@@ -242,7 +265,7 @@ def test_crowd(bench):
             worst = max(worst, time.monotonic() - started)
             asked += 1
     true(f"a good client waited for {worst:.1f} s", worst < REQUEST_S / 2 * SLOW)
-    true(f"only {asked} requests in all that time", asked > 50 / SLOW ** 2)
+    true(f"only {asked} requests in all that time", asked > 50 / SLOW**2)
     eq("refused connections", crowd.refused, 0)
     true(f"slow ones that were cut off: {crowd.shut_out}", crowd.shut_out["slow"] >= 200)
     for target in ledgers:

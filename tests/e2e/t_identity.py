@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The same allocation in another run: programs whose allocations have names that the test knows (tests/standin/ident.h), matched by `ttmon db match`."""
+"""
+The same allocation in another run: programs whose allocations have names that the test knows
+(tests/standin/ident.h), matched by `ttmon db match`.
+"""
 import json
 import subprocess
 
@@ -14,7 +17,9 @@ class Run:
     def __init__(self, bench, name, program, *args, options=()):
         self.path, truth = bench.path(name + ".json"), bench.path(name + ".truth")
         cmd = [standin(program), *(str(a) for a in args)]
-        bench.daemon("--dump-db", self.path, *options, cmd=cmd, env={"IDENT_TRUTH": truth, **LINGER}, wait=False).wait(0)
+        bench.daemon("--dump-db", self.path, *options, cmd=cmd, env={"IDENT_TRUTH": truth, **LINGER}, wait=False).wait(
+            0
+        )
         self.db = load_db(self.path)
         true("the run is whole", self.db["completeness"]["complete"])
         with open(truth, encoding="utf-8") as f:
@@ -31,7 +36,9 @@ class Run:
 
 
 def match(a, b, *options, status=0):
-    done = subprocess.run([TTMON, "db", "match", "--json", *options, a.path, b.path], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [TTMON, "db", "match", "--json", *options, a.path, b.path], capture_output=True, text=True, check=False
+    )
     eq(f"exit status ({done.stderr})", done.returncode, status)
     return json.loads(done.stdout)
 
@@ -53,7 +60,10 @@ def verdicts(a, b, doc):
 
 
 def check(what, a, b, share):
-    """At least this share of what a has too is found in b's run, nothing wrongly where the two strictest levels are claimed."""
+    """
+    At least this share of what a has too is found in b's run, nothing wrongly where the two
+    strictest levels are claimed.
+    """
     doc = match(a, b)
     levels, wrong, found = verdicts(a, b, doc)
     shown = {k: v[0] for k, v in doc["levels"].items()}
@@ -76,7 +86,10 @@ def test_same_binary(bench):
 
 
 def test_rebuilt(bench):
-    """Other functions before and between, other strings, another optimisation of a library: no frame is where it was."""
+    """
+    Other functions before and between, other strings, another optimisation of a library: no frame
+    is where it was.
+    """
     a, b = Run(bench, "a", "ident/ident", 1, 1), Run(bench, "b", "ident2/ident", 1, 2)
     levels, _ = check("rebuilt", a, b, 0.95)
     eq("what is new", levels["new.0"], {"none"})
@@ -111,8 +124,13 @@ def test_collapsed(bench):
 
 
 def test_deep(bench):
-    """Recursion to 40 frames, traced to another depth each time: what lies further out than all of them see is not part of the key."""
-    runs = [Run(bench, f"d{n}", "ident/ident", 1, 1, "modules", options=("--stack-depth", str(n))) for n in (16, 24, 32)]
+    """
+    Recursion to 40 frames, traced to another depth each time: what lies further out than all of
+    them see is not part of the key.
+    """
+    runs = [
+        Run(bench, f"d{n}", "ident/ident", 1, 1, "modules", options=("--stack-depth", str(n))) for n in (16, 24, 32)
+    ]
     for a in runs:
         for b in runs:
             levels, _ = check("deep", a, b, 0.99)
@@ -133,7 +151,13 @@ def test_command(bench):
         true(f"{words!r} is not in {out!r}", words in out)
     true(f"more than 80 columns: {out}", all(len(x) <= 80 for x in out.splitlines() if "/" not in x))
     eq("enough, not enough", (run("--min", "94", a.path, b.path)[0], run("--min", "95", a.path, b.path)[0]), (0, 1))
-    for args in (("--min", "x", a.path, b.path), ("--nothing", a.path, b.path), (a.path,), (a.path, "/nowhere"), (TTMON, a.path)):
+    for args in (
+        ("--min", "x", a.path, b.path),
+        ("--nothing", a.path, b.path),
+        (a.path,),
+        (a.path, "/nowhere"),
+        (TTMON, a.path),
+    ):
         status, out, err = run(*args)
         eq(f"{args}: status, output, lines of errors ({err})", (status, out, len(err)), (2, "", 1))
         true(f"the error is {err}", err[0].startswith("ttmon"))

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The kernel's view of pinned memory, with memory that the kernel really pins: io_uring's registered buffers, and shared memory."""
+"""
+The kernel's view of pinned memory, with memory that the kernel really pins: io_uring's registered
+buffers, and shared memory.
+"""
 import os
 import re
 import subprocess
@@ -11,8 +14,10 @@ from t_cpu import Service
 from tt_host import api
 
 MIB = 1 << 20
-# Pins REGISTERED MiB by cudaHostRegister and ALLOCATED MiB by cudaHostAlloc of the stand-in, which pins nothing. With "real" it makes both true:
-# the registered memory becomes an io_uring buffer (pin_user_pages), and as much shared memory as was allocated is touched.
+# Pins REGISTERED MiB by cudaHostRegister and ALLOCATED MiB by cudaHostAlloc of the stand-in, which
+# pins nothing. With "real" it makes both true:
+# the registered memory becomes an io_uring buffer (pin_user_pages), and as much shared memory as
+# was allocated is touched.
 PINNER = """
 import ctypes, mmap, os, sys
 registered, allocated, real, lib = int(sys.argv[1]) << 20, int(sys.argv[2]) << 20, sys.argv[3] == "real", sys.argv[4]
@@ -64,8 +69,20 @@ def vmstat():
 
 class Pinner(Target):
     def __init__(self, bench, registered, allocated, real):
-        super().__init__(bench, [sys.executable, "-c", PINNER, str(registered), str(allocated), "real" if real else "", standin("lib/libcudart.so.13")],
-                         env={"LD_LIBRARY_PATH": standin("lib")}, wait_ready=False)
+        super().__init__(
+            bench,
+            [
+                sys.executable,
+                "-c",
+                PINNER,
+                str(registered),
+                str(allocated),
+                "real" if real else "",
+                standin("lib/libcudart.so.13"),
+            ],
+            env={"LD_LIBRARY_PATH": standin("lib")},
+            wait_ready=False,
+        )
         if self.line().split()[0] != "ready":
             raise Skip("io_uring cannot be used here")
 
@@ -92,7 +109,10 @@ def view(service, cond, what):
 @alone("it reads how many pages are pinned on the whole host")
 @timeout(60)
 def test_what_is_really_pinned(bench):
-    """Registered memory that drivers' pins cover, allocated memory that is shared memory: the kernel agrees; figures are the kernel's own."""
+    """
+    Registered memory that drivers' pins cover, allocated memory that is shared memory: the kernel
+    agrees; figures are the kernel's own.
+    """
     before = vmstat()
     target = Pinner(bench, 32, 16, True)
     service = Service(bench, "--pid", str(target.pid))
@@ -107,7 +127,11 @@ def test_what_is_really_pinned(bench):
     true(f"since the start: {k}", k["foll_pin_pages"]["acquired_since_start"] >= 7680)
     text = subprocess.run([TTMON, "status", "-vs", service.sock], capture_output=True, text=True, check=False).stdout
     true(text, re.search(r"^  kernel +[\d,]+ pages held by pin_user_pages\(\)", text, re.M))
-    true(text, re.search(r"1 processes that pin: VmPin 3[23]\.\d MiB, RssShmem", text) and "the kernel contradicts nothing" in text)
+    true(
+        text,
+        re.search(r"1 processes that pin: VmPin 3[23]\.\d MiB, RssShmem", text)
+        and "the kernel contradicts nothing" in text,
+    )
     # Memory that is let go is gone in the kernel's figures too.
     target.release()
     k = view(service, lambda k: k["verdict"] == "nothing" and k["foll_pin_pages"]["held"] <= before + 512, "released")
@@ -115,8 +139,13 @@ def test_what_is_really_pinned(bench):
     target.go()
     target.finish()
     service.daemon.wait(0)
-    true("summary", re.search(r"kernel's view when 48.0 MiB of it was there: nr_foll_pin [\d,]+ pages .*VmPin 3[23]\.\d MiB, RssShmem .*contradicts nothing",
-                              service.daemon.stderr()))
+    true(
+        "summary",
+        re.search(
+            r"kernel's view when 48.0 MiB of it was there: nr_foll_pin [\d,]+ pages .*VmPin 3[23]\.\d MiB, RssShmem .*contradicts nothing",
+            service.daemon.stderr(),
+        ),
+    )
 
 
 @timeout(60)
@@ -130,11 +159,22 @@ def test_what_only_the_calls_say(bench):
         told = (registered * MIB, allocated * MIB)  # two calls: the view between them is of the first alone
         k = view(service, lambda k: (k["registered_bytes"], k["allocated_bytes"]) == told, "seen")
         eq("verdict", (k["verdict"], k["processes"]), (verdict, 1))
-        text = subprocess.run([TTMON, "status", "-vs", service.sock], capture_output=True, text=True, check=False).stdout
+        text = subprocess.run(
+            [TTMON, "status", "-vs", service.sock], capture_output=True, text=True, check=False
+        ).stdout
         true(text, k["note"] in text and "stand-in" in text)
-        page = subprocess.run(["curl", "-sS", "--unix-socket", service.sock, "http://ttmond/metrics"], capture_output=True, text=True, check=True).stdout
-        for name in ("ttmond_kernel_pages_pinned_total", "ttmond_kernel_pages_unpinned_total", "ttmond_pinning_processes_vm_pin_bytes",
-                     "ttmond_pinning_processes_rss_shmem_bytes"):
+        page = subprocess.run(
+            ["curl", "-sS", "--unix-socket", service.sock, "http://ttmond/metrics"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for name in (
+            "ttmond_kernel_pages_pinned_total",
+            "ttmond_kernel_pages_unpinned_total",
+            "ttmond_pinning_processes_vm_pin_bytes",
+            "ttmond_pinning_processes_rss_shmem_bytes",
+        ):
             true(f"{name} in {page[:200]}", re.search(rf"^{name} \d", page, re.M))
         target.release()
         target.go()
@@ -147,7 +187,9 @@ def test_a_command(bench):
     """Under -- CMD: the summary has the kernel's view of the time when most was pinned."""
     env = {"LD_LIBRARY_PATH": standin("lib")}
     script = PINNER.replace('sys.stdin.readline()', '__import__("time").sleep(1.2)')
-    daemon = bench.daemon(cmd=[sys.executable, "-c", script, "32", "0", "", standin("lib/libcudart.so.13")], env=env, wait=False)
+    daemon = bench.daemon(
+        cmd=[sys.executable, "-c", script, "32", "0", "", standin("lib/libcudart.so.13")], env=env, wait=False
+    )
     daemon.wait(0)
     said = daemon.stderr()
     true(said, re.search(r"^kernel's view when 32.0 MiB of it was there: .*not in nr_foll_pin", said, re.M))
@@ -159,10 +201,17 @@ def test_a_command(bench):
 
 @timeout(60)
 def test_nvidia_pins_without_kprobes(bench):
-    """--nvidia-pins where its functions cannot be probed: a line says why, and the rest goes on. Where they can: tests/vm/g_nvpin.py."""
+    """
+    --nvidia-pins where its functions cannot be probed: a line says why, and the rest goes on. Where
+    they can: tests/vm/g_nvpin.py.
+    """
     if os.path.exists("/sys/module/nvidia"):
         raise Skip("NVIDIA's module is loaded here")
-    why = "the module nvidia is not loaded" if os.path.exists("/sys/bus/event_source/devices/kprobe/type") else "this kernel has no kprobes"
+    why = (
+        "the module nvidia is not loaded"
+        if os.path.exists("/sys/bus/event_source/devices/kprobe/type")
+        else "this kernel has no kprobes"
+    )
     target = bench.target(standin("scen"), "--wait", "copies")
     service = Service(bench, "--pid", str(target.pid), "--nvidia-pins")
     functions = api(service.sock, "/v1/status")["kernel_pins"]["nvidia"]["functions"]
@@ -172,10 +221,20 @@ def test_nvidia_pins_without_kprobes(bench):
         eq(name, tuple(programs[name][k] for k in ("wanted", "loaded", "attached", "reason")), (True, True, False, why))
     text = subprocess.run([TTMON, "status", "-vs", service.sock], capture_output=True, text=True, check=False).stdout
     true(text, f"nvidia       not counted: {why}\n" in text)
-    page = subprocess.run(["curl", "-sS", "--unix-socket", service.sock, "http://ttmond/metrics"], capture_output=True, text=True, check=True).stdout
-    true("what was never probed is not nought", "ttmond_nvidia_driver" not in page and "ttmond_host_pinned_bytes" in page)
+    page = subprocess.run(
+        ["curl", "-sS", "--unix-socket", service.sock, "http://ttmond/metrics"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    true(
+        "what was never probed is not nought", "ttmond_nvidia_driver" not in page and "ttmond_host_pinned_bytes" in page
+    )
     target.go()
     target.finish()
     service.daemon.wait(0)
-    eq("lines", re.findall(r".*nvidia-pins.*", service.daemon.stderr()),
-       [f"ttmond: --nvidia-pins: {why}, continuing without the pages it pins"])
+    eq(
+        "lines",
+        re.findall(r".*nvidia-pins.*", service.daemon.stderr()),
+        [f"ttmond: --nvidia-pins: {why}, continuing without the pages it pins"],
+    )

@@ -17,7 +17,10 @@ def ledger(bench, program="ledger", *args):
 
 
 class Untold(Comparison):
-    """Where the list of mappings came later than it is waited for, the first copies may be of unknown direction or memory, not missing."""
+    """
+    Where the list of mappings came later than it is waited for, the first copies may be of unknown
+    direction or memory, not missing.
+    """
 
     def at_most(self, what, got, wanted):
         if got[0] > wanted[0] or got[1] > wanted[1]:
@@ -32,9 +35,13 @@ class Untold(Comparison):
         self.at_most("d2d", pair_sum(rows["d2d"].values()), books["d2d"]["none"])
         copies = pair_sum(p for row in rows.values() for p in row.values())
         self.check("copies", copies, pair_sum(p for d in DIRS for p in books[d].values()))
-        # Ordinary memory of the ledger is older than the probes, and so of an unknown kind: what is more than that came too early.
-        untold = sum(row.get("pageable", [0])[0] + row.get("unknown", [0])[0] - books.get(d, {"pageable": [0]})["pageable"][0]
-                     for d, row in rows.items() if d != "d2d")
+        # Ordinary memory of the ledger is older than the probes, and so of an unknown kind: what is
+        # more than that came too early.
+        untold = sum(
+            row.get("pageable", [0])[0] + row.get("unknown", [0])[0] - books.get(d, {"pageable": [0]})["pageable"][0]
+            for d, row in rows.items()
+            if d != "d2d"
+        )
         print(f"{untold} of {copies[0]} copies came before the list of mappings")
         if untold > copies[0] / 10:
             self.check("copies that could not be told", untold, 0)
@@ -42,8 +49,11 @@ class Untold(Comparison):
     def pageable(self):
         maps = [a for a in self.db["allocations"] if a["pid"] == self.ledger["pid"] and a["method"] == "mmap"]
         for d in DIRS:
-            self.at_most(f"{d} of mappings", pair_sum(a["transfers"].get(d, [0, 0]) for a in maps),
-                         self.ledger["pageable"].get(d, [0, 0]))
+            self.at_most(
+                f"{d} of mappings",
+                pair_sum(a["transfers"].get(d, [0, 0]) for a in maps),
+                self.ledger["pageable"].get(d, [0, 0]),
+            )
 
     def moved(self, what, got, wanted):
         self.check(f"{what} copies", pair_sum(got.values()), pair_sum(wanted.values()))
@@ -180,7 +190,10 @@ def test_trace_only(bench):
 
 @timeout(60)
 def test_without_mmap(bench):
-    """Without the mmap tracepoints ordinary memory is known from /proc/PID/maps: the buffers are there when the trace begins."""
+    """
+    Without the mmap tracepoints ordinary memory is known from /proc/PID/maps: the buffers are there
+    when the trace begins.
+    """
     target = bench.target(*ledger(bench, "ledger", "--calls", "20000"), "--wait")
     daemon = bench.daemon("--dump-db", bench.path("db.json"), "--pid", str(target.pid), "--no-mmap")
     target.go()

@@ -7,7 +7,22 @@ import signal
 import subprocess
 import time
 
-from e2e import TTMOND, allocations, alone, eq, finding, last_json, load_db, pair, process, same_transfers, standin, timeout, true, whole
+from e2e import (
+    TTMOND,
+    allocations,
+    alone,
+    eq,
+    finding,
+    last_json,
+    load_db,
+    pair,
+    process,
+    same_transfers,
+    standin,
+    timeout,
+    true,
+    whole,
+)
 
 SIZE = 40960
 
@@ -45,7 +60,10 @@ def test_exec(bench):
 
 
 def test_fork(bench):
-    """Fork without exec: the child is a process of its own; the parent's memory is the driver's, which a child shares: no finding."""
+    """
+    Fork without exec: the child is a process of its own; the parent's memory is the driver's, which
+    a child shares: no finding.
+    """
     out, db, _ = bench.attach([standin("scen"), "--wait", "fork"])
     book = last_json(out)
     whole(db)
@@ -120,14 +138,19 @@ def test_others_are_left_out(bench):
 
 
 def test_exit_status_is_passed_on(bench):
-    for command, status in ((["/bin/sh", "-c", "exit 7"], 7), (["/bin/sh", "-c", "kill -TERM $$"], 128 + signal.SIGTERM)):
+    for command, status in (
+        (["/bin/sh", "-c", "exit 7"], 7),
+        (["/bin/sh", "-c", "kill -TERM $$"], 128 + signal.SIGTERM),
+    ):
         daemon = bench.daemon(cmd=command, wait=False)
         daemon.wait(status)
 
 
 def test_exit_status_where_children_are_ignored(bench):
     """Started by somebody who ignores SIGCHLD: the end of CMD is seen all the same."""
-    daemon = bench.daemon(cmd=["/bin/sh", "-c", "exit 7"], wait=False, wrap=["bash", "-c", "trap '' CHLD; exec \"$@\"", "bash"])
+    daemon = bench.daemon(
+        cmd=["/bin/sh", "-c", "exit 7"], wait=False, wrap=["bash", "-c", "trap '' CHLD; exec \"$@\"", "bash"]
+    )
     daemon.wait(7)
 
 
@@ -166,7 +189,9 @@ def test_command_that_ignores_the_end(bench):
 def test_output_of_the_command_stays(bench):
     """On a terminal: what CMD wrote last, without a newline, is not wiped away."""
     controller, terminal = pty.openpty()
-    proc = subprocess.Popen([TTMOND, "--", "printf", "last words"], stdin=terminal, stdout=terminal, stderr=terminal, cwd=bench.dir)
+    proc = subprocess.Popen(
+        [TTMOND, "--", "printf", "last words"], stdin=terminal, stdout=terminal, stderr=terminal, cwd=bench.dir
+    )
     os.close(terminal)
     output = b""
     with contextlib.suppress(OSError):

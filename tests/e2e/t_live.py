@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""t_live.py: live advice on the local socket: what is said of a program that runs, to whom, and what becomes of those who are away or slow."""
+"""
+t_live.py: live advice on the local socket: what is said of a program that runs, to whom, and what
+becomes of those who are away or slow.
+"""
 import json
 import os
 import re
@@ -11,8 +14,32 @@ from live_host import OWN, Follower, Program
 from t_api import ALICE, BOB, Service
 from tt_host import Unix
 
-MEMBERS = ("seq", "ts_ns", "advice", "pid", "start_ns", "comm", "id", "alloc", "addr", "size", "method", "site", "call_site", "ordinal", "copies",
-           "bytes", "copies_back", "bytes_back", "reason", "gain_ns", "confidence", "period", "label", "came")
+MEMBERS = (
+    "seq",
+    "ts_ns",
+    "advice",
+    "pid",
+    "start_ns",
+    "comm",
+    "id",
+    "alloc",
+    "addr",
+    "size",
+    "method",
+    "site",
+    "call_site",
+    "ordinal",
+    "copies",
+    "bytes",
+    "copies_back",
+    "bytes_back",
+    "reason",
+    "gain_ns",
+    "confidence",
+    "period",
+    "label",
+    "came",
+)
 
 
 def metric(service, name):
@@ -29,7 +56,10 @@ def said(line, advice, program, addr, **more):
 
 @timeout(90)
 def test_said_while_it_runs(bench):
-    """At the first transfer to be pinned; without transfers to be unpinned, or cold where the GPU may read it; and not any more."""
+    """
+    At the first transfer to be pinned; without transfers to be unpinned, or cold where the GPU may
+    read it; and not any more.
+    """
     service = Service(bench, "--pin-after", "first", "--cold-after", "1")
     program = Program(bench)
     follower = Follower(service.sock, f"pid={program.pid}")
@@ -38,7 +68,18 @@ def test_said_while_it_runs(bench):
     hot = program.do("page hot 1048576")["addr"]
     time.sleep(0.3)
     t = program.do("copy hot")["t"]
-    line = said(follower.advice(), "pin", program, hot, size=1 << 20, method="mmap", copies=1, bytes=1 << 20, period=0, label=None)
+    line = said(
+        follower.advice(),
+        "pin",
+        program,
+        hot,
+        size=1 << 20,
+        method="mmap",
+        copies=1,
+        bytes=1 << 20,
+        period=0,
+        label=None,
+    )
     eq("members", tuple(line), MEMBERS)
     true(f"{(line['came'] - t) / 1e6:.1f} ms from the copy to the client", line["came"] - t < 1e9 * PATIENCE)
     true(f"stamped {line['ts_ns']}, the copy was at {t}", t <= int(line["ts_ns"]) <= line["came"])
@@ -58,8 +99,14 @@ def test_said_while_it_runs(bench):
     for name in ("plain", "mapped"):
         program.do(f"free {name}")
     follower.silent(1.5)
-    eq("in metrics", [metric(service, f'ttmond_live_advice_total{{advice="{a}"}}') >= n for a, n in (("pin", 1), ("unpin", 1), ("cold", 2), ("keep", 1))],
-       [True] * 4)
+    eq(
+        "in metrics",
+        [
+            metric(service, f'ttmond_live_advice_total{{advice="{a}"}}') >= n
+            for a, n in (("pin", 1), ("unpin", 1), ("cold", 2), ("keep", 1))
+        ],
+        [True] * 4,
+    )
     eq("followers", metric(service, "ttmond_live_advice_followers"), 1)
     follower.close()
     cold = [line["advice"] for line in sorted(lines, key=lambda line: line["seq"])]
@@ -97,7 +144,11 @@ def test_resumed(bench):
     time.sleep(0.5)
     start = follower.head["start_id"]
     follower = Follower(service.sock, f"pid={program.pid}&after={first['seq']}&start={start}")
-    eq("head", (follower.head["start_id"], follower.head["restarted"], follower.head["after"]), (start, False, first["seq"]))
+    eq(
+        "head",
+        (follower.head["start_id"], follower.head["restarted"], follower.head["after"]),
+        (start, False, first["seq"]),
+    )
     second = follower.advice()
     eq("bytes", second["bytes"], 3 * 4096)
     true("seq", second["seq"] > first["seq"] + 1)
@@ -105,8 +156,11 @@ def test_resumed(bench):
     third = follower.advice()
     follower.silent(0.5)
     lines = Follower(service.sock, "after=0", follow=False).rest()
-    eq("all of both", {line["seq"]: line["pid"] for line in lines if line["pid"] in (program.pid, other.pid)},
-       {first["seq"]: program.pid, second["seq"]: program.pid, third["seq"]: program.pid, first["seq"] + 1: other.pid})
+    eq(
+        "all of both",
+        {line["seq"]: line["pid"] for line in lines if line["pid"] in (program.pid, other.pid)},
+        {first["seq"]: program.pid, second["seq"]: program.pid, third["seq"]: program.pid, first["seq"] + 1: other.pid},
+    )
     follower.close()
 
     service.daemon.stop()
@@ -147,8 +201,15 @@ def test_who_hears_what(bench):
     eq("Alice of root's", heard(ALICE, f"pid={programs[None].pid}"), set())
     eq("Bob", heard(BOB, ""), set())
     eq("by TCP", service.tcp("/v1/advice/live")[0], 403)
-    for query, word in (("after=x", "after="), ("after=-1", "after="), ("pid=0", "pid="), ("pid=selfish", "pid="), ("follow=2", "follow="), ("start=5", "start_id"),
-                        ("start=0123456789abcdeg", "start_id")):
+    for query, word in (
+        ("after=x", "after="),
+        ("after=-1", "after="),
+        ("pid=0", "pid="),
+        ("pid=selfish", "pid="),
+        ("follow=2", "follow="),
+        ("start=5", "start_id"),
+        ("start=0123456789abcdeg", "start_id"),
+    ):
         service.refused(f"/v1/advice/live?{query}", 400, word)
     eq("HEAD", head(service), 200)
     service.daemon.stop()
@@ -164,8 +225,21 @@ def head(service):
 
 def curl(service, path, uid):
     client = subprocess.Popen(
-        ["curl", "-s", "-w", "\n%{http_code}", "--max-time", "30", "--unix-socket", service.sock, f"http://ttmond{path}"],
-        stdout=subprocess.PIPE, user=uid, group=uid, extra_groups=[service.group],
+        [
+            "curl",
+            "-s",
+            "-w",
+            "\n%{http_code}",
+            "--max-time",
+            "30",
+            "--unix-socket",
+            service.sock,
+            f"http://ttmond{path}",
+        ],
+        stdout=subprocess.PIPE,
+        user=uid,
+        group=uid,
+        extra_groups=[service.group],
     )
     body, _, code = client.communicate()[0].decode().rpartition("\n")
     return int(code), body
@@ -173,10 +247,19 @@ def curl(service, path, uid):
 
 def test_options(bench):
     """What --pin-after and --cold-after do not take is refused before anything is started."""
-    for option, *values in (("--pin-after", "", "0", "-1", "x", "64X", "64MB", "1.5", "gains", "99999999999999999999", "99999999999T"),
-                            ("--cold-after", "0", "-1", "x", "86401", "")):
+    for option, *values in (
+        ("--pin-after", "", "0", "-1", "x", "64X", "64MB", "1.5", "gains", "99999999999999999999", "99999999999T"),
+        ("--cold-after", "0", "-1", "x", "86401", ""),
+    ):
         for value in values:
-            done = subprocess.run([TTMOND, option, value], capture_output=True, text=True, check=False, timeout=10 * PATIENCE, cwd=bench.dir)
+            done = subprocess.run(
+                [TTMOND, option, value],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=10 * PATIENCE,
+                cwd=bench.dir,
+            )
             eq(f"{option} {value!r}: {done.stderr}", (done.returncode, done.stderr.count("\n")), (2, 1))
             true(done.stderr, f"{option} wants" in done.stderr)
 
@@ -309,5 +392,7 @@ def checkpoint_library(bench):
     source, lib = bench.path("step.c"), bench.path("libstep.so")
     with open(source, "w", encoding="utf-8") as f:
         f.write("#include <ttmon/usdt.h>\nvoid step(const char *label) { TTMON_CHECKPOINT(label); }\n")
-    subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-O2", f"-I{TOP}/include", "-o", lib, source], check=True)
+    subprocess.run(
+        [os.environ.get("CC", "cc"), "-shared", "-fPIC", "-O2", f"-I{TOP}/include", "-o", lib, source], check=True
+    )
     return lib

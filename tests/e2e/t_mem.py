@@ -20,7 +20,8 @@ def traced(bench, *args, options=()):
 def holding(db, pid, addr):
     """Mappings of a process that held this address at some time and were copied from."""
     return [
-        a for a in allocations(db, pid, "mmap")
+        a
+        for a in allocations(db, pid, "mmap")
         if int(a["addr"], 16) <= addr < int(a["addr"], 16) + a["size"] and a["transfers"].get("h2d")
     ]
 
@@ -60,7 +61,9 @@ def test_batches_one_after_another(bench):
     rows = [a for a in allocations(db, book["pid"], "mmap") if a["transfers"].get("h2d")]
     eq("batches", len(rows), 16)
     true(f"call sites {[a['site'] for a in rows]}", len({a["site"] for a in rows}) == 1 and rows[0]["site"])
-    done = subprocess.run([TTMON, "advise", "--json", bench.path("db.json")], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [TTMON, "advise", "--json", bench.path("db.json")], capture_output=True, text=True, check=True
+    )
     advised = json.loads(done.stdout)["programs"][0]["advice"]
     mine = [s for s in advised if "scen_batches" in s["call_site"]]
     eq("advice", [(s["advice"], s["allocs"]) for s in mine], [("allocate pinned", 16)])
@@ -98,7 +101,10 @@ def test_overlapping_registrations(bench):
 
 
 def test_older_than_the_trace(bench):
-    """Mappings and heap of a process that ran before are known; its old pin is an unknown free, not less than nothing."""
+    """
+    Mappings and heap of a process that ran before are known; its old pin is an unknown free, not
+    less than nothing.
+    """
     target = bench.target(standin("scen"), "old")
     daemon = bench.daemon("--dump-db", bench.path("db.json"), "--pid", str(target.pid))
     target.go()
@@ -140,8 +146,12 @@ def test_copy_on_write(bench):
 def test_own_allocator(bench):
     """--alloc-fn by return value and by out argument, --free-fn; a NULL or an error is no allocation."""
     options = [
-        "--alloc-fn", "libmyalloc:my_alloc,size=2,out=ret", "--alloc-fn", "libmyalloc:my_alloc_out,size=2,out=1",
-        "--free-fn", "libmyalloc:my_free,ptr=2",
+        "--alloc-fn",
+        "libmyalloc:my_alloc,size=2,out=ret",
+        "--alloc-fn",
+        "libmyalloc:my_alloc_out,size=2,out=1",
+        "--free-fn",
+        "libmyalloc:my_free,ptr=2",
     ]
     out, db, _ = bench.trace([standin("custom")], *options)
     book = last_json(out)
@@ -174,7 +184,10 @@ def test_usdt(bench):
 
 
 def test_mappings_system_wide(bench):
-    """--trace-mmap gives the service what --pid has: each mapping from its call; without it they come from /proc/PID/maps."""
+    """
+    --trace-mmap gives the service what --pid has: each mapping from its call; without it they come
+    from /proc/PID/maps.
+    """
     for option in ("--trace-mmap", None):
         target = bench.target(standin("scen"), "--wait", "maps")
         daemon = bench.daemon("--dump-db", bench.path("db.json"), *bench.service_args(), *([option] if option else []))
@@ -184,23 +197,36 @@ def test_mappings_system_wide(bench):
         db = load_db(bench.path("db.json"))
         proc = process(db, book["pid"])
         eq("capture.mmap", db["capture"]["mmap"], bool(option))
-        eq(f"copies kept under mappings with {option}", mapped_copies(db, book["pid"]), book["transfers"]["h2d"]["pageable"])
+        eq(
+            f"copies kept under mappings with {option}",
+            mapped_copies(db, book["pid"]),
+            book["transfers"]["h2d"]["pageable"],
+        )
         if option:
             same_transfers(proc, book)
             eq("unmatched", proc["unmatched"], 0)
 
 
 def test_pool_handle_is_used_again(bench):
-    """A pool in device memory whose handle was that of one in host memory before: what comes of it is no host memory."""
+    """
+    A pool in device memory whose handle was that of one in host memory before: what comes of it is
+    no host memory.
+    """
     with open(bench.path("pools.c"), "w", encoding="ascii") as f:
-        f.write("static char memory[2][4096]; static int n;\n"
-                "int cudaMemPoolCreate(void **pool, const void *props) { *pool = (void *)0x1000; return 0; }\n"
-                "int cudaMallocFromPoolAsync(void **p, unsigned long size, void *pool, void *stream) { *p = memory[n++]; return 0; }\n")
+        f.write(
+            "static char memory[2][4096]; static int n;\n"
+            "int cudaMemPoolCreate(void **pool, const void *props) { *pool = (void *)0x1000; return 0; }\n"
+            "int cudaMallocFromPoolAsync(void **p, unsigned long size, void *pool, void *stream) { *p = memory[n++]; return 0; }\n"
+        )
     lib = bench.path("libcudart.so.13")
-    subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libcudart.so.13", "-o", lib, bench.path("pools.c")], check=True)
-    python = ("import ctypes, struct, sys; l = ctypes.CDLL(sys.argv[1]); p = ctypes.c_void_p()\n"
-              "for where in (2, 1):\n"  # cudaMemLocationTypeHost, cudaMemLocationTypeDevice
-              "    l.cudaMemPoolCreate(ctypes.byref(p), struct.pack('iiii72x', 1, 0, where, 0))\n"
-              "    l.cudaMallocFromPoolAsync(ctypes.byref(ctypes.c_void_p()), ctypes.c_ulong(4096), p, None)\n")
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-Wl,-soname,libcudart.so.13", "-o", lib, bench.path("pools.c")], check=True
+    )
+    python = (
+        "import ctypes, struct, sys; l = ctypes.CDLL(sys.argv[1]); p = ctypes.c_void_p()\n"
+        "for where in (2, 1):\n"  # cudaMemLocationTypeHost, cudaMemLocationTypeDevice
+        "    l.cudaMemPoolCreate(ctypes.byref(p), struct.pack('iiii72x', 1, 0, where, 0))\n"
+        "    l.cudaMallocFromPoolAsync(ctypes.byref(ctypes.c_void_p()), ctypes.c_ulong(4096), p, None)\n"
+    )
     _, db, _ = bench.trace(["python3", "-c", python, lib])
     eq("methods", [a["method"] for a in db["allocations"] if a["fn"] == "cudaMallocFromPoolAsync"], ["pool", "device"])

@@ -17,10 +17,17 @@ from prom import Page, Prometheus, need, parse, get, promtool, rss_kib, table
 from tt_host import Host, Unix, api, retry, wait_probed
 
 # Shown with --nvidia-pins alone (tests/vm/g_nvpin.py).
-NVIDIA = {f"ttmond_nvidia_driver_{what}" for what in ("calls_total", "returns_total", "failures_total", "pages_total", "bytes_total")}
+NVIDIA = {
+    f"ttmond_nvidia_driver_{what}"
+    for what in ("calls_total", "returns_total", "failures_total", "pages_total", "bytes_total")
+}
 # Shown only where the host measures it.
-RDT = {"ttmond_group_llc_occupancy_bytes", "ttmond_group_memory_traffic_bytes_total", "ttmond_memory_traffic_bytes_total",
-       "ttmond_rmid_readings_total"}
+RDT = {
+    "ttmond_group_llc_occupancy_bytes",
+    "ttmond_group_memory_traffic_bytes_total",
+    "ttmond_memory_traffic_bytes_total",
+    "ttmond_rmid_readings_total",
+}
 PAGE = os.sysconf("SC_PAGESIZE")
 PINNED = ("host_alloc", "registered", "pool")
 
@@ -45,8 +52,19 @@ class Served:
 
     def __init__(self, bench, *args, env=None):
         self.port, self.sock = free_port(), bench.path("sock")
-        self.daemon = bench.daemon("--socket", self.sock, "--listen-address", f"127.0.0.1:{self.port}", "--shm-slots", "0",
-                                   "--tt-shm-version", "off", "-q", *args, env=env)
+        self.daemon = bench.daemon(
+            "--socket",
+            self.sock,
+            "--listen-address",
+            f"127.0.0.1:{self.port}",
+            "--shm-slots",
+            "0",
+            "--tt-shm-version",
+            "off",
+            "-q",
+            *args,
+            env=env,
+        )
 
     def page(self, openmetrics=False):
         return Page(self.port, openmetrics)
@@ -58,7 +76,9 @@ class Traced(Served):
     def __init__(self, bench, *cmds, args=(), env=None):
         self.keeper = bench.target(standin("scen"), "--wait", "live", "1")
         self.targets = [bench.target(*cmd, env=env) for cmd in cmds]
-        super().__init__(bench, "--pid", str(self.keeper.pid), *(x for t in self.targets for x in ("--pid", str(t.pid))), *args)
+        super().__init__(
+            bench, "--pid", str(self.keeper.pid), *(x for t in self.targets for x in ("--pid", str(t.pid))), *args
+        )
 
 
 def in_table(page, rows, by="comm"):
@@ -76,7 +96,10 @@ def in_table(page, rows, by="comm"):
 @alone("programs of other tests would add series between two scrapes")
 @timeout(60)
 def test_quiet(bench):
-    """A daemon that has seen nothing: promtool has nothing to say, both formats have the same series, on both ways in."""
+    """
+    A daemon that has seen nothing: promtool has nothing to say, both formats have the same series,
+    on both ways in.
+    """
     served = Served(bench, "--max-overhead", "2")
     time.sleep(0.3)
     page, again = served.page(), served.page(True)
@@ -88,15 +111,22 @@ def test_quiet(bench):
     stable = {k for k in page.series if not k[0].startswith("ttmond_group")}
     eq("series of the two formats", stable ^ {k for k in again.series if not k[0].startswith("ttmond_group")}, set())
     parse(get(served.sock)[1])
-    gzipped = subprocess.run(["curl", "-sS", "--compressed", "--unix-socket", served.sock, "http://ttmond/metrics"],
-                             capture_output=True, check=True).stdout
+    gzipped = subprocess.run(
+        ["curl", "-sS", "--compressed", "--unix-socket", served.sock, "http://ttmond/metrics"],
+        capture_output=True,
+        check=True,
+    ).stdout
     parse(gzipped)
     requests = "ttmond_http_requests_total"
     # Two by TCP and two by the socket since the first, which did not count itself yet.
     eq("requests", served.page().value(requests) - page.value(requests), 4)
     eq("budget", page.value("ttmond_overhead_budget_ratio"), 0.02)
     eq("missing time", page.value("ttmond_cpu_seconds_total", **{"class": "missing"}), 0)
-    eq("probe families", page.names("ttmond_family_state", "family") & {"alloc", "transfer", "cpu"}, {"alloc", "transfer", "cpu"})
+    eq(
+        "probe families",
+        page.names("ttmond_family_state", "family") & {"alloc", "transfer", "cpu"},
+        {"alloc", "transfer", "cpu"},
+    )
     for family in page.names("ttmond_family_state", "family"):
         eq(f"states of {family}", sum(page.values("ttmond_family_state", family=family).values()), 1)
     with open(f"/proc/{served.daemon.proc.pid}/stat", encoding="ascii") as f:
@@ -114,13 +144,36 @@ def test_every_metric(bench):
     """All that the table names is served by a daemon that sees it all, and promtool has nothing to say."""
     host = Host(bench, "n300")
     host.socket, port = bench.path("sock"), free_port()
-    roots = ["--sysfs-root", os.path.join(host.root, "sys"), "--proc-root", os.path.join(host.root, "proc"), "--shm-root", host.shm]
+    roots = [
+        "--sysfs-root",
+        os.path.join(host.root, "sys"),
+        "--proc-root",
+        os.path.join(host.root, "proc"),
+        "--shm-root",
+        host.shm,
+    ]
     # One that is there already: ttmond_degraded.
     with open(os.path.join(host.shm, "ttmon.v1"), "wb") as f:
         f.write(b"somebody else's")
-    daemon = bench.daemon("--socket", host.socket, "--listen-address", f"127.0.0.1:{port}", *roots, "-q", "--tt-shm-version", "1",
-                          "--record", bench.path("rec"), "--tt-dispatch", "on", "--max-overhead", "50", "--memtrace-socket", bench.path("mt.sock"),
-                          env={"TTMOND_COUNTERS": "software"})
+    daemon = bench.daemon(
+        "--socket",
+        host.socket,
+        "--listen-address",
+        f"127.0.0.1:{port}",
+        *roots,
+        "-q",
+        "--tt-shm-version",
+        "1",
+        "--record",
+        bench.path("rec"),
+        "--tt-dispatch",
+        "on",
+        "--max-overhead",
+        "50",
+        "--memtrace-socket",
+        bench.path("mt.sock"),
+        env={"TTMOND_COUNTERS": "software"},
+    )
     # A program that has the library mapped and nothing else: it is known when the next one begins.
     knows = host.target("e2b", "ttscen", "restart", "--chips", "1")
     host.wait_probed([knows.pid])
@@ -138,8 +191,14 @@ def test_every_metric(bench):
     time.sleep(1.3)
     page, again = Page(port), Page(port, True)
     promtool(page.body)
-    eq("not served", in_table(page, table()) - RDT - NVIDIA - {"ttmond_quota_paid_total"}, set())  # nobody has had more than a share
-    eq("metrics of the two formats", {re.sub(r"_(total|info)$", "", n) for n in page.metrics} ^ set(again.metrics), set())
+    eq(
+        "not served", in_table(page, table()) - RDT - NVIDIA - {"ttmond_quota_paid_total"}, set()
+    )  # nobody has had more than a share
+    eq(
+        "metrics of the two formats",
+        {re.sub(r"_(total|info)$", "", n) for n in page.metrics} ^ set(again.metrics),
+        set(),
+    )
     run.line(), run.line()
     run.go()
     run.finish()
@@ -186,7 +245,9 @@ def ledger_figures(book, comm):
             # All ordinary memory of the ledger is older than the attach: of an unknown kind.
             for kind, share in (("pageable", 0), ("unknown", 1)) if mem == "pageable" else ((mem, 1),):
                 # A group has no line for what it never did; the host has.
-                for say in (both,) if share else (lambda name, *args, **labels: put("ttmond_" + name, *args, **labels),):
+                for say in (
+                    (both,) if share else (lambda name, *args, **labels: put("ttmond_" + name, *args, **labels),)
+                ):
                     say("transfers_total", share * copies, vendor="nvidia", direction=d, host_memory=kind)
                     say("transfer_bytes_total", share * total, vendor="nvidia", direction=d, host_memory=kind)
     for fn, codes in book["calls"].items():
@@ -194,8 +255,12 @@ def ledger_figures(book, comm):
             if code != "0" and fn not in ("cudaSetDevice", "cudaMemPoolCreate", "cudaLaunchKernel"):
                 put("ttmond_call_failures_total", n, function=fn, error=names[int(code)])
     put("ttmond_group_failed_calls_total", sum(want["ttmond_call_failures_total"].values()), comm=comm)
-    for name, value in (("bytes", book["live_bytes"]), ("peak_bytes", book["live_bytes"]), ("pages", book["live_pages"]),
-                        ("peak_pages", book["peak_pages"])):
+    for name, value in (
+        ("bytes", book["live_bytes"]),
+        ("peak_bytes", book["live_bytes"]),
+        ("pages", book["live_pages"]),
+        ("peak_pages", book["peak_pages"]),
+    ):
         put(f"ttmond_host_pinned_{name}", value)
     put("ttmond_group_pinned_pages", book["live_pages"], comm=comm)
     put("ttmond_group_pinned_peak_bytes", book["live_bytes"], comm=comm)
@@ -223,7 +288,11 @@ def test_prometheus(bench):
     """The books of 50,000 calls, asked of a real Prometheus that scrapes while they are made, in both formats."""
     need("prometheus")
     out = bench.path("ledger.json")
-    traced = Traced(bench, [named(bench, "ledger", "m_ledger"), "--out", out, "--calls", str(int(50000 / SLOW)), "--wait"], args=("--cpu", "on"))
+    traced = Traced(
+        bench,
+        [named(bench, "ledger", "m_ledger"), "--out", out, "--calls", str(int(50000 / SLOW)), "--wait"],
+        args=("--cpu", "on"),
+    )
     target, prom = traced.targets[0], Prometheus(bench, [traced.port])
     target.go()
     eq("last line", target.line(60), "done\n")
@@ -239,13 +308,17 @@ def test_prometheus(bench):
     page = traced.page()
     diffs = differences(lambda name: {tuple(sorted(k)): v for k, v in page.values(name).items()}, want)
     true(f"{len(diffs)} differences in the classic format, the first: {diffs[:3]}", not diffs)
-    # All of the time of all CPUs, from when each was known on: they become known one after the other in the first milliseconds, in the middle of a slot.
+    # All of the time of all CPUs, from when each was known on: they become known one after the
+    # other in the first milliseconds, in the middle of a slot.
     whole = round(sum(page.values("ttmond_cpu_seconds_total").values()) * 1e9)
     slots, cpus = page.value("ttmond_cpu_slots_total"), page.value("ttmond_cpus")
     # Less by what contradicts what was told before: the daemon says how much that was, and leaves it out.
     cpu = api(traced.sock, "/v1/status")["cpu"]
     odd = cpu["mismatch_ns"]
-    true(f"{whole} ns in {slots} slots, {odd} contradict: {cpu}", -odd <= whole - slots * cpus * 1_000_000 + cpus * 20_000_000 < 2 * cpus * 20_000_000 or SLOW > 1)
+    true(
+        f"{whole} ns in {slots} slots, {odd} contradict: {cpu}",
+        -odd <= whole - slots * cpus * 1_000_000 + cpus * 20_000_000 < 2 * cpus * 20_000_000 or SLOW > 1,
+    )
     exact = page.value("ttmond_cpu_slots_exact_total")
     # An emulated CPU may stand still for longer than a slot is waited for.
     true(f"{exact} of {slots} slots add up", exact == slots if SLOW == 1 else exact > slots * 0.98)
@@ -284,7 +357,10 @@ def put_family(served, name, state):
 @alone("what other programs miss and pin is in the figures of the whole host")
 @timeout(90)
 def test_families(bench):
-    """Series of what is not looked at are absent, counters too, and go on where they stopped; ttmond_known says since when all is seen."""
+    """
+    Series of what is not looked at are absent, counters too, and go on where they stopped;
+    ttmond_known says since when all is seen.
+    """
     before = time.time()
     served = Served(bench, "--cpu", "on")
     run = bench.target(standin("ledger"), "--calls", "100000000", "--wait")
@@ -302,18 +378,33 @@ def test_families(bench):
         since = page.value("ttmond_known", family=family)
         true(f"{family} is known since {since}", before - 1 <= since <= time.time())
     eq("a service does not trace mmap", page.values("ttmond_known", family="mmap"), {})
-    transfers = {"ttmond_transfers_total", "ttmond_transfer_bytes_total", "ttmond_captured_copies_total", "ttmond_unmatched_transfers_total",
-                 "ttmond_group_transfers_total", "ttmond_group_transfer_bytes_total"}
+    transfers = {
+        "ttmond_transfers_total",
+        "ttmond_transfer_bytes_total",
+        "ttmond_captured_copies_total",
+        "ttmond_unmatched_transfers_total",
+        "ttmond_group_transfers_total",
+        "ttmond_group_transfer_bytes_total",
+    }
     eq("series of transfers", transfers - set(page.metrics), set())
     old = moved(page)
     put_family(served, "transfer", "counting")
     page = served.page()
     eq("series of what is only counted", transfers & set(page.metrics), set())
     eq("nothing says since when", page.values("ttmond_known", family="transfer"), {})
-    eq("functions that fail", {f for f in page.names("ttmond_call_failures_total", "function") if re.match("cudaMemcpy|cudaMemPrefetch", f)}, set())
+    eq(
+        "functions that fail",
+        {f for f in page.names("ttmond_call_failures_total", "function") if re.match("cudaMemcpy|cudaMemPrefetch", f)},
+        set(),
+    )
     true("allocations are there", sum(page.values("ttmond_allocations_total").values()) > 0)
     hits = page.value("ttmond_family_counted_hits_total", family="transfer")
-    retry(10, lambda: true("hits are not counted", served.page().value("ttmond_family_counted_hits_total", family="transfer") > hits))
+    retry(
+        10,
+        lambda: true(
+            "hits are not counted", served.page().value("ttmond_family_counted_hits_total", family="transfer") > hits
+        ),
+    )
     for body in (page.body, served.page(True).body):
         true("text", b"transfers_total" not in body.replace(b"ttmond_unmatched", b""))
     promtool(page.body)
@@ -326,11 +417,26 @@ def test_families(bench):
     put_family(served, "launch", "counting")
     put_family(served, "alloc", "off")
     page = served.page()
-    gone = {"ttmond_cpu_seconds_total", "ttmond_cpus", "ttmond_group_cpu_seconds_total", "ttmond_group_context_switches_total", "ttmond_launches_total",
-            "ttmond_group_launches_total", "ttmond_host_pinned_bytes", "ttmond_pinned_bytes", "ttmond_pin_seconds", "ttmond_tracked_allocations",
-            "ttmond_group_pinned_pages", "ttmond_unmatched_frees_total"}
+    gone = {
+        "ttmond_cpu_seconds_total",
+        "ttmond_cpus",
+        "ttmond_group_cpu_seconds_total",
+        "ttmond_group_context_switches_total",
+        "ttmond_launches_total",
+        "ttmond_group_launches_total",
+        "ttmond_host_pinned_bytes",
+        "ttmond_pinned_bytes",
+        "ttmond_pin_seconds",
+        "ttmond_tracked_allocations",
+        "ttmond_group_pinned_pages",
+        "ttmond_unmatched_frees_total",
+    }
     # Tenstorrent's memory is of another family.
-    eq("series of what is not on", {name for name in gone for labels in page.values(name) if ("vendor", "tenstorrent") not in labels}, set())
+    eq(
+        "series of what is not on",
+        {name for name in gone for labels in page.values(name) if ("vendor", "tenstorrent") not in labels},
+        set(),
+    )
     eq("memory that nobody asks for any more", page.values("ttmond_live_bytes", vendor="nvidia"), {})
     eq("known", page.names("ttmond_known", "family") & {"cpu", "launch", "alloc", "transfer"}, {"transfer"})
     promtool(page.body)
@@ -338,7 +444,13 @@ def test_families(bench):
 
 
 SCENARIOS = (
-    ("graph", "7"), ("capture", "5"), ("batch", "300"), ("errors", "1"), ("unmap", "2"), ("overlap", "1"), ("launches", "1000"),
+    ("graph", "7"),
+    ("capture", "5"),
+    ("batch", "300"),
+    ("errors", "1"),
+    ("unmap", "2"),
+    ("overlap", "1"),
+    ("launches", "1000"),
 )
 
 
@@ -358,11 +470,22 @@ def test_scenarios(bench):
         for kind, key in (("kernel", "kernels"), ("graph", "graphs")):
             eq(f"{name}: launches", page.value("ttmond_group_launches_total", comm=comm, kind=kind), book[key])
         eq(f"{name}: failed", page.value("ttmond_group_failed_calls_total", comm=comm), book["failed"])
-        eq(f"{name}: allocations", sum(page.values("ttmond_group_allocations_total", comm=comm).values()), book["allocs"])
+        eq(
+            f"{name}: allocations",
+            sum(page.values("ttmond_group_allocations_total", comm=comm).values()),
+            book["allocs"],
+        )
         eq(f"{name}: pinned", sum(page.values("ttmond_group_pinned_bytes", comm=comm).values()), 0)
         eq(f"{name}: processes", page.value("ttmond_group_processes", comm=comm), 0)
-    total = {key: sum(b.get(key, 0) for b in books.values()) for key in ("kernels", "graphs", "graph_copies", "captured", "failed")}
-    eq("launches", [page.value("ttmond_launches_total", kind=k) for k in ("kernel", "graph")], [total["kernels"], total["graphs"]])
+    total = {
+        key: sum(b.get(key, 0) for b in books.values())
+        for key in ("kernels", "graphs", "graph_copies", "captured", "failed")
+    }
+    eq(
+        "launches",
+        [page.value("ttmond_launches_total", kind=k) for k in ("kernel", "graph")],
+        [total["kernels"], total["graphs"]],
+    )
     eq("copies in graphs", page.value("ttmond_graph_copies_total"), total["graph_copies"])
     eq("captured", page.value("ttmond_captured_copies_total"), total["captured"])
     eq("failed", sum(page.values("ttmond_call_failures_total").values()), total["failed"])
@@ -370,7 +493,9 @@ def test_scenarios(bench):
         for code, n in codes.items():
             eq(f"{fn} {code}", page.value("ttmond_call_failures_total", function=fn, error=error_names()[int(code)]), n)
     found = {dict(k)["finding"]: v for k, v in page.values("ttmond_findings_total").items()}
-    true(f"findings {found}", found["unmap_registered"] >= 1 and found["overlap"] >= 1 and found["truncated_batch"] >= 1)
+    true(
+        f"findings {found}", found["unmap_registered"] >= 1 and found["overlap"] >= 1 and found["truncated_batch"] >= 1
+    )
 
 
 @timeout(90)
@@ -382,7 +507,13 @@ def test_tenstorrent(bench):
     runs = [host.target("e2b", "ttrun", "--chips", "2", "--programs", "50", "--dispatches", "20000") for _ in range(2)]
     held = host.target("e2b", "ttledger", "--chips", "2", "--ops", "2000", "--threads", "1", "--quiet", "1")
     port = free_port()
-    host.service("--listen-address", f"127.0.0.1:{port}", "--tt-dispatch", "on", *(x for p in (keeper, held, *runs) for x in ("--pid", str(p.pid))))
+    host.service(
+        "--listen-address",
+        f"127.0.0.1:{port}",
+        "--tt-dispatch",
+        "on",
+        *(x for p in (keeper, held, *runs) for x in ("--pid", str(p.pid))),
+    )
     books = []
     for run in runs:
         os.write(run.proc.stdin.fileno(), b"\n" * 100)
@@ -425,12 +556,21 @@ def test_tenstorrent(bench):
     group = {m: page.value("ttmond_group_live_bytes", comm="ttledger", method=f"tt_{m}") for m in ("dram", "l1")}
     eq("of the group", group, {m: sum(d[m] for d in book2["devices"]) for m in ("dram", "l1")})
     # Both programs are one group; the one that had chips run nothing has no series, which would be a figure.
-    names = {m: f"ttmond_group_tt_{m}_total" for m in ("device_busy_seconds", "device_busy_error_seconds", "unbounded_runs", "missed_runs")}
+    names = {
+        m: f"ttmond_group_tt_{m}_total"
+        for m in ("device_busy_seconds", "device_busy_error_seconds", "unbounded_runs", "missed_runs")
+    }
     for name in names.values():
         eq(f"groups of {name}", page.names(name, "comm") & {"ttrun", "ttledger"}, {"ttrun"})
-    busy, error = (page.value(names[m], comm="ttrun") * 1e9 for m in ("device_busy_seconds", "device_busy_error_seconds"))
+    busy, error = (
+        page.value(names[m], comm="ttrun") * 1e9 for m in ("device_busy_seconds", "device_busy_error_seconds")
+    )
     true(f"{busy} ns against {want} ns is more than {error} ns off", 0 < abs(busy - want) <= error)
-    eq("runs without a bound, and missed", [page.value(names[m], comm="ttrun") for m in ("unbounded_runs", "missed_runs")], [0, 0])
+    eq(
+        "runs without a bound, and missed",
+        [page.value(names[m], comm="ttrun") for m in ("unbounded_runs", "missed_runs")],
+        [0, 0],
+    )
 
 
 # ---- names ----
@@ -444,9 +584,30 @@ def sleeper(bench, name):
 
 @timeout(60)
 def test_hostile_names(bench):
-    """A name is whatever a program likes: no line of another's making, no second `other`, valid UTF-8; Prometheus takes it."""
-    names = [b'a"b\\c', b'x"} 1\ny{', b"bad\xff\xfeutf", b"cut\xc3", b"\x1b[31mred", b"other", b"gr\xc3\xbc\xc3\x9fe", b"unknown"]
-    shown = ['a"b\\c', 'x"} 1?y{', "bad\ufffd\ufffdutf", "cut\ufffd", "?[31mred", "other_", "gr\u00fc\u00dfe", "unknown"]
+    """
+    A name is whatever a program likes: no line of another's making, no second `other`, valid UTF-8;
+    Prometheus takes it.
+    """
+    names = [
+        b'a"b\\c',
+        b'x"} 1\ny{',
+        b"bad\xff\xfeutf",
+        b"cut\xc3",
+        b"\x1b[31mred",
+        b"other",
+        b"gr\xc3\xbc\xc3\x9fe",
+        b"unknown",
+    ]
+    shown = [
+        'a"b\\c',
+        'x"} 1?y{',
+        "bad\ufffd\ufffdutf",
+        "cut\ufffd",
+        "?[31mred",
+        "other_",
+        "gr\u00fc\u00dfe",
+        "unknown",
+    ]
     served = Served(bench, "--series", "1000")
     for name in names:
         bench.procs.append(subprocess.Popen([sleeper(bench, name), "30"]))
@@ -510,11 +671,17 @@ print("done", flush=True)
 @alone("it watches the memory of a daemon that sees every process of the host")
 @timeout(180)
 def test_many_short_lived(bench):
-    """10,000 processes, each with a name of its own: never more series than asked for, memory that stays, every CPU second counted."""
+    """
+    10,000 processes, each with a name of its own: never more series than asked for, memory that
+    stays, every CPU second counted.
+    """
     many = int(10000 / SLOW)
-    # CPU time is everybody's, memory the keeper's alone: other programs of this machine may use the libraries meanwhile.
+    # CPU time is everybody's, memory the keeper's alone: other programs of this machine may use the
+    # libraries meanwhile.
     served = Traced(bench, args=("--cpu", "on", "--series-linger", "2", "--series", "5"))
-    swarm = subprocess.Popen([sys.executable, "-c", SWARM, str(many)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    swarm = subprocess.Popen(
+        [sys.executable, "-c", SWARM, str(many)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     bench.procs.append(swarm)
     swarm.stdout.readline()
     swarm.stdin.write("\n")
@@ -557,7 +724,12 @@ def whole_cpu_time(page):
 
 def only_grows(page, last):
     """No counter that was there before has gone back."""
-    now = {k: float(v) for name, m in page.metrics.items() if m.type in ("counter", "histogram") for k, v in m.samples.items()}
+    now = {
+        k: float(v)
+        for name, m in page.metrics.items()
+        if m.type in ("counter", "histogram")
+        for k, v in m.samples.items()
+    }
     for key, value in now.items():
         true(f"{key} went back from {last.get(key)} to {value}", value >= last.get(key, 0))
     return now
@@ -567,7 +739,9 @@ def only_grows(page, last):
 def test_counters_only_grow(bench):
     """While a busy program makes, moves and frees memory, no counter ever goes back."""
     out = bench.path("ledger.json")
-    traced = Traced(bench, [standin("ledger"), "--out", out, "--calls", str(int(100000 / SLOW)), "--wait"], args=("--cpu", "on"))
+    traced = Traced(
+        bench, [standin("ledger"), "--out", out, "--calls", str(int(100000 / SLOW)), "--wait"], args=("--cpu", "on")
+    )
     traced.targets[0].go()
     last, pages = {}, 0
     end = time.monotonic() + 4 * SLOW
@@ -582,7 +756,12 @@ def test_counters_only_grow(bench):
 def test_group_by(bench):
     """The label is called as --group-by says, and what belongs to no unit is told apart from what is not known."""
     served = Served(bench, "--group-by", "cgroup")
-    retry(10, lambda: true("no cgroup", any(n.startswith("/") for n in served.page().names("ttmond_group_cpu_seconds_total", "cgroup"))))
+    retry(
+        10,
+        lambda: true(
+            "no cgroup", any(n.startswith("/") for n in served.page().names("ttmond_group_cpu_seconds_total", "cgroup"))
+        ),
+    )
     page = served.page()
     in_table(page, table(), "cgroup")
     promtool(page.body)
@@ -590,4 +769,8 @@ def test_group_by(bench):
     served = Served(bench, "--group-by", "pod")
     page = retry(10, served.page)
     in_table(page, table(), "pod")
-    true("pods", page.names("ttmond_group_cpu_seconds_total", "pod") <= {"none", "unknown", "other"} or os.path.exists("/var/lib/kubelet"))
+    true(
+        "pods",
+        page.names("ttmond_group_cpu_seconds_total", "pod") <= {"none", "unknown", "other"}
+        or os.path.exists("/var/lib/kubelet"),
+    )

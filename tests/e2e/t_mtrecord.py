@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`ttmon memtrace record` on tests/memtrace/mtprod.c, a program that writes accesses as a GPU would: what is recorded, and what happens when things go wrong."""
+"""
+`ttmon memtrace record` on tests/memtrace/mtprod.c, a program that writes accesses as a GPU would:
+what is recorded, and what happens when things go wrong.
+"""
 import json
 import os
 import re
@@ -19,7 +22,23 @@ def producer(bench):
     path = bench.path("mtprod")
     if not os.path.exists(LIB):
         raise Skip(f"{LIB} is not built")
-    subprocess.run([os.environ.get("CC", "cc"), "-std=gnu11", "-O1", "-I", "include", "-I", ".", "-pthread", "-o", path, "tests/memtrace/mtprod.c"], cwd=TOP, check=True)
+    subprocess.run(
+        [
+            os.environ.get("CC", "cc"),
+            "-std=gnu11",
+            "-O1",
+            "-I",
+            "include",
+            "-I",
+            ".",
+            "-pthread",
+            "-o",
+            path,
+            "tests/memtrace/mtprod.c",
+        ],
+        cwd=TOP,
+        check=True,
+    )
     return path
 
 
@@ -27,7 +46,14 @@ def record(*args, status=0, env=None):
     """(stdout, stderr); nothing is left behind."""
     with tempfile.TemporaryDirectory(prefix="ttmon-run-") as run:
         env = dict(os.environ, XDG_RUNTIME_DIR=run, **(env or {}))
-        done = subprocess.run([TTMON, "memtrace", "record", *args], capture_output=True, text=True, timeout=20 * PATIENCE, env=env, check=False)
+        done = subprocess.run(
+            [TTMON, "memtrace", "record", *args],
+            capture_output=True,
+            text=True,
+            timeout=20 * PATIENCE,
+            env=env,
+            check=False,
+        )
         eq(f"exit status ({done.stderr.strip()[-500:]})", done.returncode, status)
         eq("folders left", os.listdir(run), [])
     return done.stdout, done.stderr
@@ -43,7 +69,11 @@ def test_file_and_status(bench):
     path = bench.path("x.ttmt")
     out, err = record("-o", path, "--", producer(bench), "ok", "50000", "3", status=3)
     eq("stdout", out, "")
-    said(err, "50,000 accesses recorded, 0 dropped, 1 of 2 kernels", r"not recorded, no PTX: ampere_sgemm_128x64_nn \(12 launches\)")
+    said(
+        err,
+        "50,000 accesses recorded, 0 dropped, 1 of 2 kernels",
+        r"not recorded, no PTX: ampere_sgemm_128x64_nn \(12 launches\)",
+    )
     # Two instructions, regular: a fraction of a byte each.
     true(f"{os.path.getsize(path)} bytes", os.path.getsize(path) < 25000)
     shown = subprocess.run([TTMON, "memtrace", path], capture_output=True, text=True, check=True).stdout
@@ -62,13 +92,45 @@ def test_report(bench):
 
 def test_options_reach_the_library(bench):
     """Each option is a variable of the command's environment; what was preloaded before stays."""
-    out, _ = record("--mode", "aggregate", "--kernel", "a*", "--kernel", "b?", "--launches", "3-9", "--instr", "-5", "--sample", "64", "--space", "global,local",
-                    "--all-modules", "--ring", "2M", producer(bench), "env", env={"LD_PRELOAD": "libm.so.6"})
+    out, _ = record(
+        "--mode",
+        "aggregate",
+        "--kernel",
+        "a*",
+        "--kernel",
+        "b?",
+        "--launches",
+        "3-9",
+        "--instr",
+        "-5",
+        "--sample",
+        "64",
+        "--space",
+        "global,local",
+        "--all-modules",
+        "--ring",
+        "2M",
+        producer(bench),
+        "env",
+        env={"LD_PRELOAD": "libm.so.6"},
+    )
     got = dict(line.split("=", 1) for line in out.splitlines() if line.startswith(("TTMON", "LD_")))
     true(f"socket {got.get('TTMON_MEMTRACE_SOCKET')}", got.pop("TTMON_MEMTRACE_SOCKET", "").endswith("/sock"))
     eq("LD_PRELOAD", got.pop("LD_PRELOAD"), os.path.realpath(LIB) + ":libm.so.6")
-    eq("environment", got, {"TTMON_MEMTRACE_MODE": "aggregate", "TTMON_MEMTRACE_KERNELS": "a*,b?", "TTMON_MEMTRACE_LAUNCHES": "3-9", "TTMON_MEMTRACE_INSTR": "-5",
-                            "TTMON_MEMTRACE_SAMPLE": "64", "TTMON_MEMTRACE_SPACES": "global,local", "TTMON_MEMTRACE_ALL": "1", "TTMON_MEMTRACE_RING": "2097152"})
+    eq(
+        "environment",
+        got,
+        {
+            "TTMON_MEMTRACE_MODE": "aggregate",
+            "TTMON_MEMTRACE_KERNELS": "a*,b?",
+            "TTMON_MEMTRACE_LAUNCHES": "3-9",
+            "TTMON_MEMTRACE_INSTR": "-5",
+            "TTMON_MEMTRACE_SAMPLE": "64",
+            "TTMON_MEMTRACE_SPACES": "global,local",
+            "TTMON_MEMTRACE_ALL": "1",
+            "TTMON_MEMTRACE_RING": "2097152",
+        },
+    )
 
 
 def test_killed(bench):
@@ -85,13 +147,26 @@ def test_child_goes_on(bench):
     _, err = record("-o", bench.path("x.ttmt"), "--", producer(bench), "late", "100")
     # It connects when the command has long ended: it was not waited for, for nobody knew of it.
     said(err, "no channel was opened")
-    _, err = record("-o", bench.path("x.ttmt"), "--", "sh", "-c", f"{bench.path('mtprod')} wait 400 & sleep 0.5; kill -INT $!; exit 4", status=4)
+    _, err = record(
+        "-o",
+        bench.path("x.ttmt"),
+        "--",
+        "sh",
+        "-c",
+        f"{bench.path('mtprod')} wait 400 & sleep 0.5; kill -INT $!; exit 4",
+        status=4,
+    )
     said(err, "400 accesses recorded")
 
 
 def test_interrupt(bench):
     """SIGINT that is sent to us alone reaches the command; its end is waited for."""
-    proc = subprocess.Popen([TTMON, "memtrace", "record", "-o", bench.path("x.ttmt"), producer(bench), "wait", "900"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    proc = subprocess.Popen(
+        [TTMON, "memtrace", "record", "-o", bench.path("x.ttmt"), producer(bench), "wait", "900"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     bench.procs.append(proc)
     eq("first line", proc.stdout.readline(), "ready\n")
     time.sleep(0.05)
@@ -129,10 +204,22 @@ def test_refused(bench):
     with open(kept, "w", encoding="utf-8") as f:
         f.write("mine")
     prod = producer(bench)
-    for args, word in (([], "which program"), (["--mode", "fast", prod], "aggregate"), (["--sample", "0", prod], "from 1 to 16777216"), (["--launches", "9-3", prod], "range"),
-                       (["--space", "texture", prod], "global"), (["--kernel", "a,b", prod], "comma"), (["--order", prod], "without -o"), (["-o", "-", prod], "standard output"),
-                       (["--ring", "1", prod], "from 4096"), (["--nothing", prod], "no such option"), (["-o"], "missing"), (["-o", "/nowhere/x", prod], "No such file"),
-                       (["-o", kept, "/nowhere/prog"], "cannot run"), (["-o", bench.path("new"), "/nowhere/prog"], "cannot run")):
+    for args, word in (
+        ([], "which program"),
+        (["--mode", "fast", prod], "aggregate"),
+        (["--sample", "0", prod], "from 1 to 16777216"),
+        (["--launches", "9-3", prod], "range"),
+        (["--space", "texture", prod], "global"),
+        (["--kernel", "a,b", prod], "comma"),
+        (["--order", prod], "without -o"),
+        (["-o", "-", prod], "standard output"),
+        (["--ring", "1", prod], "from 4096"),
+        (["--nothing", prod], "no such option"),
+        (["-o"], "missing"),
+        (["-o", "/nowhere/x", prod], "No such file"),
+        (["-o", kept, "/nowhere/prog"], "cannot run"),
+        (["-o", bench.path("new"), "/nowhere/prog"], "cannot run"),
+    ):
         out, err = record(*args, status=2)
         eq(f"stdout of {args}", out, "")
         eq(f"lines of {args} ({err!r})", err.count("\n"), 1)

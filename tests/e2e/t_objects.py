@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Finding programs: libraries loaded late, copies at other inodes, other mount namespaces, static runtimes; start and stop."""
+"""
+Finding programs: libraries loaded late, copies at other inodes, other mount namespaces, static
+runtimes; start and stop.
+"""
 import json
 import os
 import re
@@ -9,7 +12,23 @@ import subprocess
 import sys
 import time
 
-from e2e import PATIENCE, SLOW, STANDIN, TTMON, Skip, alone, eq, last_json, left_over, load_db, newest_prog, pair, process, same_transfers, standin
+from e2e import (
+    PATIENCE,
+    SLOW,
+    STANDIN,
+    TTMON,
+    Skip,
+    alone,
+    eq,
+    last_json,
+    left_over,
+    load_db,
+    newest_prog,
+    pair,
+    process,
+    same_transfers,
+    standin,
+)
 from e2e import timeout, true, uprobe_events, whole
 from tt_host import api, retry
 
@@ -66,7 +85,10 @@ def test_dlopen_under_pid(bench):
     db = load_db(bench.path("db.json"))
     blind = [b for b in db["completeness"]["blind"] if b["pid"] == book["pid"] and b["window_us"]]
     eq("blind windows", len(blind), 3)
-    true(f"windows {[b['window_us'] for b in blind]}", all(0 < b["window_us"] < 100000 * PATIENCE and not b["held"] for b in blind))
+    true(
+        f"windows {[b['window_us'] for b in blind]}",
+        all(0 < b["window_us"] < 100000 * PATIENCE and not b["held"] for b in blind),
+    )
     true("more pins than were made", process(db, book["pid"])["pins"] <= 3)
 
 
@@ -143,7 +165,12 @@ def test_container_that_ends(bench):
     sock = bench.path("sock")
     daemon = bench.daemon(*bench.service_args())
     inside = 'mount -t tmpfs none "$1" && cp "$2" "$1" && echo ready $$ && read x && SCEN_LINGER=2000 LD_LIBRARY_PATH="$1" "$3" exit 1 >/dev/null; read x'
-    targets = [bench.target("unshare", "-m", "sh", "-c", inside, "sh", folder, standin("stripped/libcudart.so.13"), standin("scen")) for folder in (ends, lives)]
+    targets = [
+        bench.target(
+            "unshare", "-m", "sh", "-c", inside, "sh", folder, standin("stripped/libcudart.so.13"), standin("scen")
+        )
+        for folder in (ends, lives)
+    ]
     for target in targets:
         target.go()
 
@@ -165,14 +192,36 @@ def test_probed_ahead(bench):
     link out of it, a folder that leads back to itself. A namespace that a user made is left alone; with off nothing is looked for.
     """
     private_mounts()
-    made = "mount -t tmpfs none /opt && mkdir -p /opt/conda/lib /opt/x/lib && cp \"$1\" /opt/conda/lib/libcudart.so.13 && mkfifo /opt/conda/lib/libcuda.so.1 && " \
-           "ln -s /proc/self/root/etc/passwd /opt/conda/lib/libcudart.so.99 && ln -s / /opt/loop && echo ready $$ && exec cat"
+    made = (
+        "mount -t tmpfs none /opt && mkdir -p /opt/conda/lib /opt/x/lib && cp \"$1\" /opt/conda/lib/libcudart.so.13 && mkfifo /opt/conda/lib/libcuda.so.1 && "
+        "ln -s /proc/self/root/etc/passwd /opt/conda/lib/libcudart.so.99 && ln -s / /opt/loop && echo ready $$ && exec cat"
+    )
     inside = bench.target("unshare", "-m", "sh", "-c", made, "sh", standin("lib/libcudart.so.13"))
-    users = bench.target("unshare", "-Urm", "sh", "-c", made.replace("libcudart.so.13 &&", "libcudart-user.so.13 &&"), "sh", standin("copy/libcudart.so.13"))
+    users = bench.target(
+        "unshare",
+        "-Urm",
+        "sh",
+        "-c",
+        made.replace("libcudart.so.13 &&", "libcudart-user.so.13 &&"),
+        "sh",
+        standin("copy/libcudart.so.13"),
+    )
     for option, found in (("on", True), ("off", False)):
         sock = bench.path(f"sock-{option}")
-        daemon = bench.daemon("--socket", sock, "--listen-address", "none", "--shm-slots", "0", "--tt-shm-version", "off", "--max-overhead", "0",
-                              "--probe-ahead", option)
+        daemon = bench.daemon(
+            "--socket",
+            sock,
+            "--listen-address",
+            "none",
+            "--shm-slots",
+            "0",
+            "--tt-shm-version",
+            "off",
+            "--max-overhead",
+            "0",
+            "--probe-ahead",
+            option,
+        )
         said = subprocess.run([TTMON, "probes", "-s", sock], capture_output=True, text=True, check=True).stdout
         true(f"{option}: {said}", ("/opt/conda/lib/libcudart.so.13" in said) == found)
         true(f"{option}: {said}", "libcudart-user" not in said and "passwd" not in said)
@@ -219,11 +268,18 @@ def closed(bench, cmd, **env):
 def closed_is_counted(proc, book):
     eq("pins", proc["pins"], book["pins"] + CLOSED["pins"])
     mine = pair(book["transfers"], "h2d", "pinned")
-    eq("pinned to device", pair(proc["transfers"], "h2d", "pinned"), [mine[0] + CLOSED["copies"][0], mine[1] + CLOSED["copies"][1]])
+    eq(
+        "pinned to device",
+        pair(proc["transfers"], "h2d", "pinned"),
+        [mine[0] + CLOSED["copies"][0], mine[1] + CLOSED["copies"][1]],
+    )
 
 
 def test_runtime_in_a_closed_library_beside_a_probed_one(bench):
-    """libcublas beside libcudart: the calls of the one are seen to enter the driver's probes, so those of the other cannot have been missed."""
+    """
+    libcublas beside libcudart: the calls of the one are seen to enter the driver's probes, so those
+    of the other cannot have been missed.
+    """
     out, db, daemon = closed(bench, [standin("scen"), "copies"], STANDIN_NESTED="1")
     book = last_json(out)
     closed_is_counted(process(db, book["pid"]), book)
@@ -232,7 +288,10 @@ def test_runtime_in_a_closed_library_beside_a_probed_one(bench):
 
 
 def test_runtime_in_a_closed_library_and_no_evidence(bench):
-    """A runtime that goes another way into the driver (the stand-in that is its own), or none at all: nobody knows what was missed."""
+    """
+    A runtime that goes another way into the driver (the stand-in that is its own), or none at all:
+    nobody knows what was missed.
+    """
     out, db, daemon = closed(bench, [standin("scen"), "copies"])
     book = last_json(out)
     closed_is_counted(process(db, book["pid"]), book)
@@ -244,7 +303,10 @@ def test_runtime_in_a_closed_library_and_no_evidence(bench):
 
 
 def test_runtime_in_a_closed_library_after_an_exec(bench):
-    """What one program was seen to do says nothing of the next one that the process executes, which has that library too."""
+    """
+    What one program was seen to do says nothing of the next one that the process executes, which
+    has that library too.
+    """
     rt = os.path.join(STANDIN, "lib", "libcudart.so.13")
     uses = f"import ctypes, os; rt = ctypes.CDLL({rt!r}); p = ctypes.c_void_p(); assert rt.cudaHostAlloc(ctypes.byref(p), ctypes.c_size_t(4096), 0) == 0"
     _, db, _ = closed(bench, [sys.executable, "-c", uses], STANDIN_NESTED="1")
@@ -258,14 +320,34 @@ def compiled(bench, name, text, *more):
     path = bench.path(name)
     with open(path + ".c", "w", encoding="ascii") as f:
         f.write(text)
-    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-o", path, path + ".c", *more], check=True)
+    subprocess.run(
+        [
+            "cc",
+            "-O1",
+            "-shared",
+            "-fPIC",
+            "-fno-omit-frame-pointer",
+            "-fno-optimize-sibling-calls",
+            "-o",
+            path,
+            path + ".c",
+            *more,
+        ],
+        check=True,
+    )
     return path
 
 
 def test_runtime_in_a_closed_library_beside_a_few_functions(bench):
-    """A library that has one function of the runtime's names and calls the driver's itself does not show where a whole runtime goes."""
+    """
+    A library that has one function of the runtime's names and calls the driver's itself does not
+    show where a whole runtime goes.
+    """
     libs = os.path.join(STANDIN, "lib")
-    mine = compiled(bench, "libmine.so", """
+    mine = compiled(
+        bench,
+        "libmine.so",
+        """
 int cuMemcpyHtoDAsync_v2(unsigned long dst, const void *src, unsigned long n, void *stream);
 int cudaMemcpyAsync(void *dst, const void *src, unsigned long n, int kind, void *stream);
 int cudaMemcpyAsync(void *dst, const void *src, unsigned long n, int kind, void *stream)
@@ -273,7 +355,10 @@ int cudaMemcpyAsync(void *dst, const void *src, unsigned long n, int kind, void 
 	(void)kind;
 	return cuMemcpyHtoDAsync_v2((unsigned long)dst, src, 0 * n, stream);
 }
-""", os.path.join(libs, "libcuda.so.1"), f"-Wl,-rpath,{libs}")
+""",
+        os.path.join(libs, "libcuda.so.1"),
+        f"-Wl,-rpath,{libs}",
+    )
     env = {"LD_PRELOAD": f"{mine} {os.path.join(libs, 'libclosed.so')}"}
     out, db, _ = closed(bench, [standin("again"), "none", "10"], **env)
     # The memory is the stand-in runtime's, which the driver does not know: so it copies nothing of it.
@@ -303,7 +388,10 @@ os.wait()
 
 
 def test_runtime_in_a_closed_library_and_a_sibling(bench):
-    """clone(CLONE_PARENT): the new process's parent is another one than that whose copy it is, and which was not seen to call the driver."""
+    """
+    clone(CLONE_PARENT): the new process's parent is another one than that whose copy it is, and
+    which was not seen to call the driver.
+    """
     rt = os.path.join(STANDIN, "lib", "libcudart.so.13")
     out, db, _ = closed(bench, [sys.executable, "-c", CLONES, rt], STANDIN_NESTED="1")
     clone = int(re.search(r"^clone (\d+)$", out, re.M)[1])
@@ -317,7 +405,9 @@ def test_library_without_symbols(bench):
     path = bench.path("libcudart.so.13")
     with open(bench.path("empty.c"), "w", encoding="ascii") as f:
         f.write("int ttmon_nothing(void);\nint ttmon_nothing(void)\n{\n\treturn 0;\n}\n")
-    subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libcudart.so.13", "-o", path, bench.path("empty.c")], check=True)
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-Wl,-soname,libcudart.so.13", "-o", path, bench.path("empty.c")], check=True
+    )
     python = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).ttmon_nothing()"
     _, db, _ = bench.trace(["python3", "-c", python, path])
     eq("allocations", [a["fn"] for a in db["allocations"] if a["method"] != "mmap"], [])
@@ -325,23 +415,45 @@ def test_library_without_symbols(bench):
 
 @timeout(60)
 def test_single_stepped_function(bench):
-    """A first instruction that the kernel does not emulate: said in the log and in ttmon probes, and the calls are seen as any other."""
+    """
+    A first instruction that the kernel does not emulate: said in the log and in ttmon probes, and
+    the calls are seen as any other.
+    """
     path, sock = bench.path("libcudart.so.13"), bench.path("sock")
     with open(bench.path("odd.c"), "w", encoding="ascii") as f:
-        f.write("int cudaHostUnregister(void *p);\n"
-                '__asm__(".globl cudaHostUnregister\\n.type cudaHostUnregister, @function\\n"\n'
-                '        "cudaHostUnregister: mov $713, %eax\\nret\\n.size cudaHostUnregister, . - cudaHostUnregister\\n");\n')
-    subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libcudart.so.13", "-o", path, bench.path("odd.c")], check=True)
+        f.write(
+            "int cudaHostUnregister(void *p);\n"
+            '__asm__(".globl cudaHostUnregister\\n.type cudaHostUnregister, @function\\n"\n'
+            '        "cudaHostUnregister: mov $713, %eax\\nret\\n.size cudaHostUnregister, . - cudaHostUnregister\\n");\n'
+        )
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-Wl,-soname,libcudart.so.13", "-o", path, bench.path("odd.c")], check=True
+    )
     python = "import ctypes, sys; f = ctypes.CDLL(sys.argv[1]).cudaHostUnregister; [f(4096) for _ in range(50)]; print('{}', flush=True); input()"
     target = bench.target("python3", "-c", python, path, wait_ready=False)
     eq("first line", target.line(), "{}\n")
-    daemon = bench.daemon("--dump-db", bench.path("db.json"), "--socket", sock, cmd=["python3", "-c", python.replace("input()", "pass"), path])
+    daemon = bench.daemon(
+        "--dump-db",
+        bench.path("db.json"),
+        "--socket",
+        sock,
+        cmd=["python3", "-c", python.replace("input()", "pass"), path],
+    )
     daemon.wait(0)
     db = load_db(bench.path("db.json"))
-    eq("failed calls", [(e["fn"], e["code"], e["count"]) for e in db["processes"][0]["errors"]], [("cudaHostUnregister", 713, 50)])
-    true(f"the log does not say so: {daemon.stderr()!r}", re.search(r"1 of 1 probed functions .*single-stepped", daemon.stderr()))
+    eq(
+        "failed calls",
+        [(e["fn"], e["code"], e["count"]) for e in db["processes"][0]["errors"]],
+        [("cudaHostUnregister", 713, 50)],
+    )
+    true(
+        f"the log does not say so: {daemon.stderr()!r}",
+        re.search(r"1 of 1 probed functions .*single-stepped", daemon.stderr()),
+    )
     daemon = bench.daemon("--socket", sock, "--pid", str(target.pid))
-    shown = subprocess.run([TTMON, "probes", "--socket", sock], capture_output=True, text=True, check=True).stdout.splitlines()
+    shown = subprocess.run(
+        [TTMON, "probes", "--socket", sock], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
     line = next(x.split() for x in shown if x.endswith(path))
     eq("ATTACHED, FAILED, STEPPED", [line[0], line[1], line[3]], ["1", "0", "1"])
     target.go()
@@ -352,23 +464,36 @@ def odd_library(bench):
     """A runtime of three functions, of which the kernel refuses one (a lock prefix)."""
     os.mkdir(bench.path("lib"))
     path = bench.path("lib/libcudart.so.13")
-    body = {"cudaHostUnregister": "mov $713, %eax\\nret", "cudaFreeHost": "lock orl $0, (%rsp)\\nmov $1, %eax\\nret", "cudaFree": "mov $1, %eax\\nret"}
+    body = {
+        "cudaHostUnregister": "mov $713, %eax\\nret",
+        "cudaFreeHost": "lock orl $0, (%rsp)\\nmov $1, %eax\\nret",
+        "cudaFree": "mov $1, %eax\\nret",
+    }
     with open(bench.path("odd.c"), "w", encoding="ascii") as f:
         for name, code in body.items():
-            f.write(f"int {name}(void *p);\n"
-                    f'__asm__(".globl {name}\\n.type {name}, @function\\n{name}: {code}\\n.size {name}, . - {name}\\n");\n')
-    subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libcudart.so.13", "-o", path, bench.path("odd.c")], check=True)
+            f.write(
+                f"int {name}(void *p);\n"
+                f'__asm__(".globl {name}\\n.type {name}, @function\\n{name}: {code}\\n.size {name}, . - {name}\\n");\n'
+            )
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-Wl,-soname,libcudart.so.13", "-o", path, bench.path("odd.c")], check=True
+    )
     return path
 
 
-ODD_CALLS = ("import ctypes, sys; l = ctypes.CDLL(sys.argv[1]); "
-             "[f(4096) for f in (l.cudaHostUnregister, l.cudaFreeHost, l.cudaFree) for _ in range(9)]")
+ODD_CALLS = (
+    "import ctypes, sys; l = ctypes.CDLL(sys.argv[1]); "
+    "[f(4096) for f in (l.cudaHostUnregister, l.cudaFreeHost, l.cudaFree) for _ in range(9)]"
+)
 
 
 def odd_is_said(db, pid, daemon):
     proc = process(db, pid) if pid else db["processes"][0]
     eq("failed calls", [(e["fn"], e["count"]) for e in proc["errors"]], [("cudaHostUnregister", 9), ("cudaFree", 9)])
-    true(f"the log does not say so: {daemon.stderr()!r}", re.search(r"cudaFreeHost cannot be probed: its first instruction", daemon.stderr()))
+    true(
+        f"the log does not say so: {daemon.stderr()!r}",
+        re.search(r"cudaFreeHost cannot be probed: its first instruction", daemon.stderr()),
+    )
     eq("complete", db["completeness"]["complete"], False)
     gaps = [g for g in db["completeness"]["knowledge"] if g["pid"] == proc["pid"]]
     eq(f"gaps {gaps}", [(g["why"], g["families"]) for g in gaps], [("function not probed", ["alloc"])])
@@ -383,8 +508,15 @@ def test_unprobeable_function(bench):
 def test_unprobeable_function_ahead(bench):
     """While nobody has the file mapped the kernel takes every function: what it refuses is seen all the same."""
     path = odd_library(bench)
-    daemon = bench.daemon("--dump-db", bench.path("db.json"), *bench.service_args(), "--tt-shm-version", "off",
-                          "--probe-ahead", os.path.dirname(path))
+    daemon = bench.daemon(
+        "--dump-db",
+        bench.path("db.json"),
+        *bench.service_args(),
+        "--tt-shm-version",
+        "off",
+        "--probe-ahead",
+        os.path.dirname(path),
+    )
     target = bench.target("/usr/bin/python3", "-c", ODD_CALLS + "; print('ready', flush=True); input()", path)
     time.sleep(0.3)
     target.go()
@@ -395,7 +527,10 @@ def test_unprobeable_function_ahead(bench):
 
 
 def test_replaced_library(bench):
-    """An update puts another file under the library's name while a program has the old one mapped: both are traced, each as itself."""
+    """
+    An update puts another file under the library's name while a program has the old one mapped:
+    both are traced, each as itself.
+    """
     folder = bench.path("lib")
     os.mkdir(folder)
     lib = shutil.copy(standin("stripped/libcudart.so.13"), folder)
@@ -419,23 +554,32 @@ def odd_runtime(bench, name, before):
     """A runtime of one function that fails with 713, after so many bytes of other code."""
     source = bench.path(name + ".c")
     with open(source, "w", encoding="ascii") as f:
-        f.write("int cudaHostUnregister(void *p);\n"
-                f'__asm__(".fill {before}, 1, 0x90\\nret\\n.globl cudaHostUnregister\\n.type cudaHostUnregister, @function\\n"\n'
-                '        "cudaHostUnregister: push %rbx\\npop %rbx\\nmov $713, %eax\\nret\\n.size cudaHostUnregister, . - cudaHostUnregister\\n");\n')
-    subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libcudart.so.13", "-o", bench.path(name), source], check=True)
+        f.write(
+            "int cudaHostUnregister(void *p);\n"
+            f'__asm__(".fill {before}, 1, 0x90\\nret\\n.globl cudaHostUnregister\\n.type cudaHostUnregister, @function\\n"\n'
+            '        "cudaHostUnregister: push %rbx\\npop %rbx\\nmov $713, %eax\\nret\\n.size cudaHostUnregister, . - cudaHostUnregister\\n");\n'
+        )
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-Wl,-soname,libcudart.so.13", "-o", bench.path(name), source], check=True
+    )
     with open(bench.path(name), "rb") as f:
         return f.read()
 
 
 def test_overwritten_library(bench):
-    """cp over a library that has probes, the same inode: they go to the new places, and no breakpoint stays in other code."""
+    """
+    cp over a library that has probes, the same inode: they go to the new places, and no breakpoint
+    stays in other code.
+    """
     lib = bench.path("libcudart.so.13")
     old, new = odd_runtime(bench, "old", 7), odd_runtime(bench, "new", 300)
     with open(lib, "wb") as f:
         f.write(old)
     inode = os.stat(lib).st_ino
-    python = ("import ctypes, sys, time; f = ctypes.CDLL(sys.argv[1]).cudaHostUnregister; time.sleep(0.4); "
-              "[f(4096) for _ in range(int(sys.argv[2]))]")
+    python = (
+        "import ctypes, sys, time; f = ctypes.CDLL(sys.argv[1]).cudaHostUnregister; time.sleep(0.4); "
+        "[f(4096) for _ in range(int(sys.argv[2]))]"
+    )
     daemon = bench.daemon("--dump-db", bench.path("db.json"), *bench.service_args())
     first = bench.target("python3", "-c", python, lib, "3", wait_ready=False)
     first.finish()
@@ -502,7 +646,10 @@ def test_two_tracers(bench):
 @alone("it measures time, and counts the uprobe events of the whole host")
 @timeout(60)
 def test_start_and_stop_with_200_probes(bench):
-    """Under a second each, or no more than some starts without any on a machine that is that slow; and nothing is left attached."""
+    """
+    Under a second each, or no more than some starts without any on a machine that is that slow; and
+    nothing is left attached.
+    """
     env = {"STANDIN_NESTED": "1"}
     target = bench.target(standin("scen"), "live", "2", env=env, wait_ready=False)
     target.line()

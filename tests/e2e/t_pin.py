@@ -10,7 +10,13 @@ from e2e import OUT, PATIENCE, SLOW, allocations, eq, last_json, load_db, proces
 LIB = os.path.join(OUT, "libttmon", "libttmon-pin.so")
 MIB = 1 << 20
 # What becomes of the training loop when it is advised: one region, and what is advised to be pinned in pieces of it.
-ADVISED = {("hot_alloc", "registered"): 1, ("hot_alloc", "piece"): 2, ("short_alloc", "piece"): 40, ("cold_alloc", "custom"): 8, ("flags_alloc", "host_alloc"): 3}
+ADVISED = {
+    ("hot_alloc", "registered"): 1,
+    ("hot_alloc", "piece"): 2,
+    ("short_alloc", "piece"): 40,
+    ("cold_alloc", "custom"): 8,
+    ("flags_alloc", "host_alloc"): 3,
+}
 
 
 def settings(**more):
@@ -23,9 +29,17 @@ def settings(**more):
 
 
 def run(bench, name, scenario, program="pin", status=0, leaked=0, **more):
-    """Traced: (the program's book, its line in the database, its own figures, the database's path, its allocations of host memory)."""
+    """
+    Traced: (the program's book, its line in the database, its own figures, the database's path, its
+    allocations of host memory).
+    """
     stats, path = bench.path(name + ".stats"), bench.path(name + ".json")
-    cmd = ["env", *(f"{k}={v}" for k, v in settings(STATS=stats, **more).items()), standin(program), *([scenario] if scenario else [])]
+    cmd = [
+        "env",
+        *(f"{k}={v}" for k, v in settings(STATS=stats, **more).items()),
+        standin(program),
+        *([scenario] if scenario else []),
+    ]
     daemon = bench.daemon("--socket", "none", "--dump-db", path, cmd=cmd, wait=False)
     daemon.wait(status)
     db = load_db(path)
@@ -34,7 +48,8 @@ def run(bench, name, scenario, program="pin", status=0, leaked=0, **more):
     with open(stats, encoding="utf-8") as f:
         own = json.load(f)
     proc = process(db, own["pid"])
-    # One truth: what the library counts is what was traced. Threads are between the two in another order, by a few buffers.
+    # One truth: what the library counts is what was traced. Threads are between the two in another
+    # order, by a few buffers.
     off = own["pinned_pages_peak"] - proc["pinned_peak_pages"]
     true(f"peak pages ({name}): {off} more than traced", abs(off) <= (4 * 25 if scenario == "threads" else 0))
     eq(f"pins ({name})", own["pins"], proc["pins"])
@@ -49,8 +64,14 @@ def run(bench, name, scenario, program="pin", status=0, leaked=0, **more):
 
 def alone(scenario, program="pin", status=0, **more):
     """Not traced: (its output, what it said on stderr)."""
-    done = subprocess.run([standin(program), scenario], env=dict(os.environ, **settings(**more)), capture_output=True, text=True,
-                          check=False, timeout=30 * PATIENCE)
+    done = subprocess.run(
+        [standin(program), scenario],
+        env=dict(os.environ, **settings(**more)),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30 * PATIENCE,
+    )
     eq(f"exit status ({done.stderr})", done.returncode, status)
     return done.stdout, done.stderr
 
@@ -64,9 +85,14 @@ def by_function(host):
 
 @timeout(120)
 def test_second_run(bench):
-    """Run 1 as the program is, run 2 advised: cold memory pageable, short-lived pins reused, the rest as it was; the sites' keys agree."""
+    """
+    Run 1 as the program is, run 2 advised: cold memory pageable, short-lived pins reused, the rest
+    as it was; the sites' keys agree.
+    """
     _, first, own1, db1, host1, _ = run(bench, "first", "train", ON="all")
-    _, second, own2, db2, host2, said = run(bench, "second", "train", DB=db1, SITES="all", BASE=bench.path("first.stats"))
+    _, second, own2, db2, host2, said = run(
+        bench, "second", "train", DB=db1, SITES="all", BASE=bench.path("first.stats")
+    )
     eq("allocations", (own1["allocations"], own2["allocations"]), (53, 53))
     # 2 and 2.01 MiB hot, one short buffer of 1 MiB, three of 1 MiB that are not to be touched: and not a page more.
     eq("peak of the second", second["pinned_peak_pages"], 512 + 516 + 256 + 3 * 256)
@@ -76,7 +102,11 @@ def test_second_run(bench):
     region = [a for a in host2 if a["method"] == "registered"]
     eq("the region", [("backing" in a["flags"], a["transfers"]) for a in region], [(True, {})])
     pieces = [a for a in host2 if a["method"] == "piece"]
-    eq("each piece was copied, and from pinned memory", ({a["transfers"]["h2d"][0] for a in pieces}, second["transfers"]["h2d"].get("pageable")), ({2, 20}, None))
+    eq(
+        "each piece was copied, and from pinned memory",
+        ({a["transfers"]["h2d"][0] for a in pieces}, second["transfers"]["h2d"].get("pageable")),
+        ({2, 20}, None),
+    )
     true("call sites have other keys", {a["key"] for a in host2} == {a["key"] for a in host1})
     eq("verdicts", (own2["verdict"]["pin"][0], own2["verdict"]["no_pin"][0]), (42, 11))
     eq("by their flags", own2["done"]["flags"], [3, 3 * MIB])
@@ -113,13 +143,19 @@ def test_opt_in(bench):
         eq(f"pageable with {sites}", own["done"]["pageable"][0], 8 if cold else 0)
         eq(f"peak with {sites}", own["pinned_pages_peak"], first["pinned_peak_pages"] - (8 * 1024 if cold else 0))
         eq(f"left alone with {sites}", own["done"]["not_opted_in"][0] > 0, True)
-        true(f"no word of {sites}: {said}", (sites or "TTMON_PIN_SITES is not set") == sites or "TTMON_PIN_SITES is not set" in said)
+        true(
+            f"no word of {sites}: {said}",
+            (sites or "TTMON_PIN_SITES is not set") == sites or "TTMON_PIN_SITES is not set" in said,
+        )
         true("an unknown function was not said", sites != "cold_alloc,main_loop" or "main_loop" in said)
 
 
 @timeout(90)
 def test_pins_nothing_by_option(bench):
-    """A first run that pins nothing: the daemon sees every buffer all the same, and the second run pins what it is told."""
+    """
+    A first run that pins nothing: the daemon sees every buffer all the same, and the second run
+    pins what it is told.
+    """
     _, first, own, db, host, _ = run(bench, "first", "train", ON="none", SITES="all")
     eq("pinned in the first", (first["pinned_peak_pages"], own["done"]["pageable"][0]), (3 * 256, 50))
     eq("buffers seen", by_function(host)[("short_alloc", "custom")], 40)
@@ -143,7 +179,10 @@ def test_device_pointer(bench):
 
 @timeout(90)
 def test_copies_under_way(bench):
-    """A freed pinned block is given out again only when its copies are done: by events, by streams that are gone, by graphs."""
+    """
+    A freed pinned block is given out again only when its copies are done: by events, by streams
+    that are gone, by graphs.
+    """
     _, _, _, db, _, _ = run(bench, "first", "async", ON="all")
     book, _, own, _, _, _ = run(bench, "second", "async", leaked=MIB // 4, DB=db, SITES="all")
     # What leaks is the captured buffer, which is pageable: there are two devices, and one alone can be waited for.
@@ -157,7 +196,11 @@ def test_driver_interface(bench):
     _, first, _, db, _, _ = run(bench, "first", None, program="pindrv", ON="all")
     _, second, own, _, host, _ = run(bench, "second", None, program="pindrv", DB=db, SITES="all")
     eq("peaks", (first["pinned_peak_pages"], second["pinned_peak_pages"]), (3 * 128, 2 * 128))
-    eq("what was done", by_function(host), {("cold_alloc", "custom"): 1, ("short_alloc", "registered"): 1, ("short_alloc", "piece"): 10})
+    eq(
+        "what was done",
+        by_function(host),
+        {("cold_alloc", "custom"): 1, ("short_alloc", "registered"): 1, ("short_alloc", "piece"): 10},
+    )
     eq("reused", (own["regions"]["pieces"], own["regions"]["busy"] > 0, own["waits"] > 0), (10, True, True))
 
 
@@ -178,12 +221,22 @@ for call in (None, None, "cuDevicePrimaryCtxReset", None, "cuDevicePrimaryCtxRes
 for call in ("cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxRelease_v2", "cudaThreadExit", "cuGraphExecNodeSetParams"):
     assert getattr(here, call)(0, 0, 0)
 """
-    done = subprocess.run(["/usr/bin/python3", "-c", script], capture_output=True, text=True, check=False, timeout=30 * PATIENCE,
-                          env=dict(os.environ, **settings(DB=db, SITES="all", UNKNOWN="pin", STATS=bench.path("own"))))
+    done = subprocess.run(
+        ["/usr/bin/python3", "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30 * PATIENCE,
+        env=dict(os.environ, **settings(DB=db, SITES="all", UNKNOWN="pin", STATS=bench.path("own"))),
+    )
     eq(f"contexts that go ({done.stderr})", done.returncode, 0)
     with open(bench.path("own"), encoding="utf-8") as f:
         own = json.load(f)
-    eq("reused, but not behind a reset", (own["allocations"], own["regions"]["pieces"], own["regions"]["pinned"], own["pinned_pages_now"]), (5, 5, 2, 0))
+    eq(
+        "reused, but not behind a reset",
+        (own["allocations"], own["regions"]["pieces"], own["regions"]["pinned"], own["pinned_pages_now"]),
+        (5, 5, 2, 0),
+    )
 
 
 @timeout(90)
@@ -196,8 +249,14 @@ def test_failing_calls(bench):
     eq("failed, and helped", (own["failed_allocations"], own["cache"]["emptied_for_memory"]), (1, 1))
     # Where there is no driver every call fails, and so they do here: ordinary memory is not given out either.
     for more in ({"ON": "none"}, {"DB": db}):
-        done = subprocess.run([standin("nodriver")], env=dict(os.environ, STANDIN_FAIL="*=35", **settings(SITES="all", **more)),
-                              capture_output=True, text=True, check=False, timeout=30)
+        done = subprocess.run(
+            [standin("nodriver")],
+            env=dict(os.environ, STANDIN_FAIL="*=35", **settings(SITES="all", **more)),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=30,
+        )
         errors = last_json(done.stdout)["errors"]
         eq("without a driver", (set(errors["cudaHostAlloc"]), set(errors["cudaMallocHost"])), ({"35"}, {"35"}))
 
@@ -213,7 +272,10 @@ def test_threads_forks_resets(bench):
 
 @timeout(90)
 def test_pieces(bench):
-    """Pieces of any size in threads: none overlaps another, pages begin where they did; those that outlive a reset of the device stay readable."""
+    """
+    Pieces of any size in threads: none overlaps another, pages begin where they did; those that
+    outlive a reset of the device stay readable.
+    """
     alone("pieces")
     _, _, _, db, _, _ = run(bench, "first", "pieces", ON="all")
     _, proc, own, _, _, _ = run(bench, "second", "pieces", DB=db, SITES="all", UNKNOWN="pin", PROG_PIN_OUTLIVES="1")
@@ -227,15 +289,31 @@ def test_programs_as_they_are(bench):
     for program, args in (("selftest", ""), ("ledger", "2000"), ("ledger12", "2000"), ("ledger_ptds", "2000")):
         cmd = [standin(program), *([args] if args else [])]
         plain = subprocess.run(cmd, capture_output=True, text=True, check=False, timeout=50 * PATIENCE)
-        done = subprocess.run(cmd, env=dict(os.environ, **settings(ON="all")), capture_output=True, text=True, check=False, timeout=50 * PATIENCE)
+        done = subprocess.run(
+            cmd,
+            env=dict(os.environ, **settings(ON="all")),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=50 * PATIENCE,
+        )
         eq(f"{program} ({done.stdout[-300:]} {done.stderr[-300:]})", done.returncode, plain.returncode)
 
 
 def test_runtime_that_only_a_module_sees(bench):
-    """Python loads an extension module, and with it the runtime, where the next definition of a name is not looked for."""
+    """
+    Python loads an extension module, and with it the runtime, where the next definition of a name
+    is not looked for.
+    """
     script = f"import ctypes, os; raise SystemExit(ctypes.CDLL({standin('lib/libpinplug.so')!r}, mode=os.RTLD_LOCAL | os.RTLD_NOW).plug_go())"
-    done = subprocess.run(["/usr/bin/python3", "-c", script], env=dict(os.environ, **settings(ON="none", SITES="all", STATS=bench.path("own"))),
-                          capture_output=True, text=True, check=False, timeout=30 * PATIENCE)
+    done = subprocess.run(
+        ["/usr/bin/python3", "-c", script],
+        env=dict(os.environ, **settings(ON="none", SITES="all", STATS=bench.path("own"))),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30 * PATIENCE,
+    )
     eq(f"what the module found ({done.stderr})", done.returncode, 0)
     with open(bench.path("own"), encoding="utf-8") as f:
         eq("pageable", json.load(f)["done"]["pageable"], [1, MIB])
@@ -246,9 +324,13 @@ def test_settings_that_are_wrong(bench):
     with open(bench.path("broken.json"), "w", encoding="utf-8") as f:
         f.write('{"schema": "other"}')
     for more, word in (
-        ({"ON": "some"}, "TTMON_PIN=some"), ({"DB": "/nowhere.json", "SITES": "all"}, "/nowhere.json"),
-        ({"DB": bench.path("broken.json"), "SITES": "all"}, "broken.json"), ({"ON": "all", "DB": "x"}, "TTMON_PIN_DB"),
-        ({"SITES": "load_batch"}, "load_batch"), ({"CHECKPOINT": "cudaFree"}, "cudaFree"), ({"UNKNOWN": "yes"}, "TTMON_PIN_UNKNOWN=yes"),
+        ({"ON": "some"}, "TTMON_PIN=some"),
+        ({"DB": "/nowhere.json", "SITES": "all"}, "/nowhere.json"),
+        ({"DB": bench.path("broken.json"), "SITES": "all"}, "broken.json"),
+        ({"ON": "all", "DB": "x"}, "TTMON_PIN_DB"),
+        ({"SITES": "load_batch"}, "load_batch"),
+        ({"CHECKPOINT": "cudaFree"}, "cudaFree"),
+        ({"UNKNOWN": "yes"}, "TTMON_PIN_UNKNOWN=yes"),
         ({"LIVE": "2"}, "TTMON_PIN_LIVE=2"),
     ):
         out, said = alone("train", STATS=bench.path("own"), **more)
@@ -260,8 +342,13 @@ def test_settings_that_are_wrong(bench):
 
 
 def test_quiet_in_programs_without_cuda(bench):
-    done = subprocess.run(["/bin/sh", "-c", "true | cat"], env=dict(os.environ, **settings(STATS="-", DB="/nowhere", SITES="all")),
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["/bin/sh", "-c", "true | cat"],
+        env=dict(os.environ, **settings(STATS="-", DB="/nowhere", SITES="all")),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     eq("what is said", (done.returncode, done.stdout, done.stderr), (0, "", ""))
     true("a file was written", not os.path.exists(bench.path("own")))
 
@@ -284,13 +371,22 @@ def live_run(bench, *options, steps=("copy", "step"), **more):
     with open(stats, encoding="utf-8") as f:
         own = json.load(f)
     db = load_db(path)
-    return own, allocations(db, own["pid"], "registered", "custom", "host_alloc"), [c for c in db["checkpoints"] if c[2] == own["pid"]]
+    return (
+        own,
+        allocations(db, own["pid"], "registered", "custom", "host_alloc"),
+        [c for c in db["checkpoints"] if c[2] == own["pid"]],
+    )
 
 
 @timeout(60)
 def test_hot_buffer_is_moved_at_a_checkpoint(bench):
-    """Nothing is pinned at first; the buffer that is copied is, in place, once live advice was heard, and not before a checkpoint."""
-    own, host, marks = live_run(bench, steps=("copy", 1.0, "copy", "step", "copy"), ON="none", CHECKPOINT="cudaDeviceSynchronize")
+    """
+    Nothing is pinned at first; the buffer that is copied is, in place, once live advice was heard,
+    and not before a checkpoint.
+    """
+    own, host, marks = live_run(
+        bench, steps=("copy", 1.0, "copy", "step", "copy"), ON="none", CHECKPOINT="cudaDeviceSynchronize"
+    )
     eq("periods", [m[3] for m in marks], ["cudaDeviceSynchronize"])
     eq("moves", (own["moves"]["pinned"], own["moves"]["failed"], own["moves"]["released"]), (1, 0, 0))
     hot = [a for a in host if a["method"] == "registered"]
@@ -303,7 +399,9 @@ def test_hot_buffer_is_moved_at_a_checkpoint(bench):
 @timeout(60)
 def test_cold_buffer_is_released_at_a_checkpoint(bench):
     """Everything is pinned at first; what was not copied for long is released, and stays where it is."""
-    own, host, _ = live_run(bench, "--cold-after", "1", steps=("copy", 2.5, "copy", "step", 0.2, "step"), CHECKPOINT="cudaDeviceSynchronize")
+    own, host, _ = live_run(
+        bench, "--cold-after", "1", steps=("copy", 2.5, "copy", "step", 0.2, "step"), CHECKPOINT="cudaDeviceSynchronize"
+    )
     eq("moves", (own["moves"]["released"] >= 1, own["moves"]["failed"]), (True, 0))
     cold = [a for a in host if a["method"] == "registered" and a["size"] == MIB]
     eq("released", [(a["end"], a["free_ns"] is not None) for a in cold], [("free", True)])
@@ -312,8 +410,13 @@ def test_cold_buffer_is_released_at_a_checkpoint(bench):
 
 @timeout(60)
 def test_what_kernels_may_read_in_place_is_not_released(bench):
-    """Advised to be unpinned, then its device pointer was asked for, then the checkpoint: it stays pinned, as mapped memory does."""
-    own, host, _ = live_run(bench, "--cold-after", "1", steps=("more", "copy", 2.5, "ask", 0.2, "step"), CHECKPOINT="cudaDeviceSynchronize")
+    """
+    Advised to be unpinned, then its device pointer was asked for, then the checkpoint: it stays
+    pinned, as mapped memory does.
+    """
+    own, host, _ = live_run(
+        bench, "--cold-after", "1", steps=("more", "copy", 2.5, "ask", 0.2, "step"), CHECKPOINT="cudaDeviceSynchronize"
+    )
     sizes = {m: [a["size"] for a in host if a["method"] == m] for m in ("registered", "custom", "host_alloc")}
     # What is released is announced as ordinary memory: one cold buffer was, at this checkpoint, and neither of these.
     true(f"the cold buffer was not released: {sizes}", MIB in sizes["custom"])
@@ -325,8 +428,13 @@ def test_what_kernels_may_read_in_place_is_not_released(bench):
 
 @timeout(60)
 def test_checkpoints_of_the_program(bench):
-    """A program's own ttmon_checkpoint() comes here first: with libttmon.so behind it and without, the daemon is told once, and the buffer moves."""
+    """
+    A program's own ttmon_checkpoint() comes here first: with libttmon.so behind it and without, the
+    daemon is told once, and the buffer moves.
+    """
     for preload in (LIB, f"{LIB} {os.path.join(OUT, 'libttmon', 'libttmon.so.0')}"):
-        own, _, marks = live_run(bench, steps=("mark", "copy", 1.0, "step", "mark", "mark"), ON="none", PROG_LD_PRELOAD=preload)
+        own, _, marks = live_run(
+            bench, steps=("mark", "copy", 1.0, "step", "mark", "mark"), ON="none", PROG_LD_PRELOAD=preload
+        )
         eq("periods", [m[3] for m in marks], ["batch"] * 3)
         eq("moves", (own["moves"]["checkpoints"], own["moves"]["pinned"], own["moves"]["failed"]), (3, 1, 0))

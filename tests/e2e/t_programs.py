@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""t_programs.py: runs of programs on Tenstorrent chips as a stream: each run of the book once to everybody who follows, and who is away or slow is told."""
+"""
+t_programs.py: runs of programs on Tenstorrent chips as a stream: each run of the book once to
+everybody who follows, and who is away or slow is told.
+"""
 import json
 import os
 import re
@@ -55,13 +58,20 @@ class Programs(Follower):
 
 
 def check_book(rows, book, host, target):
-    """Rows against what the program knows of its chips: each run once, its times within their bounds, its kernels, its chip."""
+    """
+    Rows against what the program knows of its chips: each run once, its times within their bounds,
+    its kernels, its chip.
+    """
     runs = {(chip, program): (start, end, reported) for chip, program, start, end, _, reported in book["runs"]}
     eq("runs", sorted((r["device"], r["program"]) for r in rows), sorted(runs))
     seqs = [r["seq"] for r in rows]
     eq("numbers grow", seqs, sorted(set(seqs)))
     chips = {host.unique[bdf]: i for i, bdf in enumerate(target.opened)}
-    indexes = {chips[int(c["unique_id"], 16)]: c["index"] for c in host.devices()["chips"] if c["unique_id"] and int(c["unique_id"], 16) in chips}
+    indexes = {
+        chips[int(c["unique_id"], 16)]: c["index"]
+        for c in host.devices()["chips"]
+        if c["unique_id"] and int(c["unique_id"], 16) in chips
+    }
     for r in rows:
         start, end, reported = runs[r["device"], r["program"]]
         where = f"{r} against {start}, {end}, {reported}"
@@ -93,15 +103,38 @@ def test_every_run(bench):
             follower.silent(0.3)
         late = Programs(host.socket, f"pid={target.pid}", follow=False).rest()
         eq(f"{gen}: who comes late", late, followers[0].rows)
-        half = Programs(host.socket, f"pid={target.pid}&after={late[49]['seq']}&start={followers[0].head['start_id']}", follow=False)
+        half = Programs(
+            host.socket, f"pid={target.pid}&after={late[49]['seq']}&start={followers[0].head['start_id']}", follow=False
+        )
         eq(f"{gen}: after the 50th", (half.rest(), half.head["restarted"]), (late[50:], False))
         heard = [json.loads(library.line()) for _ in late]
         error = 2**64 - 1
-        eq(f"{gen}: libttmon", heard, [[r["seq"], r["pid"], r["device"], r["chip"] or 0, r["program"], r["start_ns"], r["end_ns"],
-                                        error if r["error_ns"] is None else r["error_ns"], r["clock"], r["seen_ns"], r["kernels"]] for r in late])
+        eq(
+            f"{gen}: libttmon",
+            heard,
+            [
+                [
+                    r["seq"],
+                    r["pid"],
+                    r["device"],
+                    r["chip"] or 0,
+                    r["program"],
+                    r["start_ns"],
+                    r["end_ns"],
+                    error if r["error_ns"] is None else r["error_ns"],
+                    r["clock"],
+                    r["seen_ns"],
+                    r["kernels"],
+                ]
+                for r in late
+            ],
+        )
         stats = json.loads(library.finish().splitlines()[-1])
-        eq(f"{gen}: its statistics", {k: stats[k] for k in ("runs", "missed", "connects", "disconnects", "out_of_order")},
-           {"runs": 100, "missed": 0, "connects": 1, "disconnects": 0, "out_of_order": 0})
+        eq(
+            f"{gen}: its statistics",
+            {k: stats[k] for k in ("runs", "missed", "connects", "disconnects", "out_of_order")},
+            {"runs": 100, "missed": 0, "connects": 1, "disconnects": 0, "out_of_order": 0},
+        )
         target.go()
         target.finish()
         for follower in followers:
@@ -109,7 +142,9 @@ def test_every_run(bench):
 
 
 def command(sock, *args, status=0):
-    done = subprocess.run([TTMON, "programs", "--socket", sock, *args], capture_output=True, text=True, check=False, timeout=30 * PATIENCE)
+    done = subprocess.run(
+        [TTMON, "programs", "--socket", sock, *args], capture_output=True, text=True, check=False, timeout=30 * PATIENCE
+    )
     eq(f"{args}: {done.stderr}", done.returncode, status)
     return done.stdout
 
@@ -136,27 +171,65 @@ def test_command(bench):
         want = {}
         for chip, program, start, end, *_ in book["runs"]:
             want.setdefault((chip, book["kernels"][program % 4]), []).append(end - start)
-        eq("rows", sorted((p["device"], p["kernels"], p["runs"]) for p in doc["programs"]), sorted((*k, len(v)) for k, v in want.items()))
+        eq(
+            "rows",
+            sorted((p["device"], p["kernels"], p["runs"]) for p in doc["programs"]),
+            sorted((*k, len(v)) for k, v in want.items()),
+        )
         for p in doc["programs"]:
-            lengths, mine = want[p["device"], p["kernels"]], [r for r in rows if (r["device"], r["kernels"]) == (p["device"], p["kernels"])]
+            lengths, mine = want[p["device"], p["kernels"]], [
+                r for r in rows if (r["device"], r["kernels"]) == (p["device"], p["kernels"])
+            ]
             where = f"{gen}: {p}"
-            eq(where, (p["pid"], p["comm"], p["program"]), (target.pid, "ttrun", None if len(lengths) > 1 else p["program"]))
+            eq(
+                where,
+                (p["pid"], p["comm"], p["program"]),
+                (target.pid, "ttrun", None if len(lengths) > 1 else p["program"]),
+            )
             eq(where, p["median_ns"], median([r["end_ns"] - r["start_ns"] for r in mine]))
             if None in bound:
                 eq(where, (p["busy_error_ns"], p["busy_share_error"]), (None, None))
                 true(where, abs(p["busy_ns"] - sum(lengths)) < 1e-3 * sum(lengths))
             else:
-                true(where, abs(p["busy_ns"] - sum(lengths)) <= p["busy_error_ns"] == 2 * sum(r["error_ns"] for r in mine))
+                true(
+                    where,
+                    abs(p["busy_ns"] - sum(lengths)) <= p["busy_error_ns"] == 2 * sum(r["error_ns"] for r in mine),
+                )
                 true(where, abs(p["median_ns"] - median(lengths)) <= 2 * max(bound))
-            true(where, abs(p["busy_share"] - p["busy_ns"] / window) < 1e-9 and p["median_ns"] <= p["p99_ns"] <= max(r["end_ns"] - r["start_ns"] for r in mine))
-        work = {d: {"runs": 50, "busy_ns": sum(r["end_ns"] - r["start_ns"] for r in rows if r["device"] == d),
-                    "busy_error_ns": None if None in bound else 2 * sum(r["error_ns"] for r in rows if r["device"] == d)} for d in (0, 1)}
-        retry(10, lambda g=gen, t=target, w=work: eq(f"{g}: work of the devices", {
-            d["logical"]: d["work"] for p in host.devices()["processes"] if p["tgid"] == t.pid for d in p["devices"]}, w))
+            true(
+                where,
+                abs(p["busy_share"] - p["busy_ns"] / window) < 1e-9
+                and p["median_ns"] <= p["p99_ns"] <= max(r["end_ns"] - r["start_ns"] for r in mine),
+            )
+        work = {
+            d: {
+                "runs": 50,
+                "busy_ns": sum(r["end_ns"] - r["start_ns"] for r in rows if r["device"] == d),
+                "busy_error_ns": None if None in bound else 2 * sum(r["error_ns"] for r in rows if r["device"] == d),
+            }
+            for d in (0, 1)
+        }
+        retry(
+            10,
+            lambda g=gen, t=target, w=work: eq(
+                f"{g}: work of the devices",
+                {
+                    d["logical"]: d["work"]
+                    for p in host.devices()["processes"]
+                    if p["tgid"] == t.pid
+                    for d in p["devices"]
+                },
+                w,
+            ),
+        )
         gaps = [p["gap_median_ns"] for p in doc["programs"]]
         true(f"{gen}: gaps {gaps}", all(g is not None and 0 <= g < window for g in gaps))
         text = command(host.socket, "-1", "-p", str(target.pid)).splitlines()
-        eq(f"{gen}: lines of {text}", (len(text), text[0].split()), (2 + len(want), "PROGRAM PROCESS CHIP RUNS RUNS/S BUSY ERROR MEDIAN P99 GAP".split()))
+        eq(
+            f"{gen}: lines of {text}",
+            (len(text), text[0].split()),
+            (2 + len(want), "PROGRAM PROCESS CHIP RUNS RUNS/S BUSY ERROR MEDIAN P99 GAP".split()),
+        )
         true(f"{text}", all(f"ttrun[{target.pid}]" in line for line in text[2:]))
         true(f"{text}", any("bmm.cpp, reader_bmm.cpp" in line for line in text[2:]))
         if None in bound:
@@ -179,19 +252,27 @@ def test_command(bench):
             true(f"{p}", p["busy_share"] is None or 0 <= p["busy_share"] <= 1.2)
     eq("runs by program", sorted(sums.values()), [666, 667, 667])
     live.proc.terminate()
-    screen.until("the programs", lambda s: "PROGRAM" in s[1] and any("program_" in line and f"ttflood[{flood.pid}]" in line for line in s))
+    screen.until(
+        "the programs",
+        lambda s: "PROGRAM" in s[1] and any("program_" in line and f"ttflood[{flood.pid}]" in line for line in s),
+    )
     screen.key("q")
     screen.ended()
     for args, word in ((("-i", "0"), "interval"), (("-p", "x"), "pid"), (("-x",), "option"), (("x",), "argument")):
         done = subprocess.run([TTMON, "programs", *args], capture_output=True, text=True, check=False, timeout=30)
         eq(f"{args}: {done.stderr}", (done.returncode, done.stderr.count("\n"), word in done.stderr), (2, 1, True))
-    done = subprocess.run([TTMON, "programs", "-s", bench.path("none")], capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run(
+        [TTMON, "programs", "-s", bench.path("none")], capture_output=True, text=True, check=False, timeout=30
+    )
     eq(f"{done.stderr}", (done.returncode, "no ttmond on" in done.stderr), (2, True))
 
 
 @timeout(60)
 def test_smi_busy(bench):
-    """`ttmon smi --busy`: of whom the profiler tells something its share of the second, of the others that it is not known."""
+    """
+    `ttmon smi --busy`: of whom the profiler tells something its share of the second, of the others
+    that it is not known.
+    """
     host = Host(bench, "t3k")
     host.service()
     silent = host.target("e0", "ttscen", "restart", "--chips", "1")
@@ -199,8 +280,19 @@ def test_smi_busy(bench):
     host.wait_probed([silent.pid, flood.pid])
     for target in (silent, flood):
         target.go()
-    args = [TTMON, "smi", "--busy", "--socket", host.socket, "--sysfs-root", os.path.join(host.root, "sys"), "--proc-root", os.path.join(host.root, "proc"),
-            "--shm-root", host.shm]
+    args = [
+        TTMON,
+        "smi",
+        "--busy",
+        "--socket",
+        host.socket,
+        "--sysfs-root",
+        os.path.join(host.root, "sys"),
+        "--proc-root",
+        os.path.join(host.root, "proc"),
+        "--shm-root",
+        host.shm,
+    ]
 
     def smi(*more):
         done = subprocess.run([*args, *more], capture_output=True, text=True, check=False, timeout=30 * PATIENCE)
@@ -216,11 +308,22 @@ def test_smi_busy(bench):
     doc, rows = retry(5, busy)
     row, window = rows[flood.pid], doc["busy_window_ns"]
     # 5 us each, at most what was to be sent by then.
-    true(f"{row} of {window}", window >= 1e9 and 0 < row["busy_ns"] <= 4000 * 8 * 5000 and 0 <= row["busy_error_ns"] < 1e9)
+    true(
+        f"{row} of {window}",
+        window >= 1e9 and 0 < row["busy_ns"] <= 4000 * 8 * 5000 and 0 <= row["busy_error_ns"] < 1e9,
+    )
     true(f"{row['id']} is a chip's", row["id"] in {c["id"] for c in doc["chips"]})
-    true(f"{rows}", silent.pid not in rows or (rows[silent.pid]["busy_ns"], rows[silent.pid]["busy_error_ns"]) == (None, None))
+    true(
+        f"{rows}",
+        silent.pid not in rows or (rows[silent.pid]["busy_ns"], rows[silent.pid]["busy_error_ns"]) == (None, None),
+    )
     text = smi()
-    true(text, re.search(rf"ID\s+PID\s+Process\s+Busy\s+Error\n(.*\n)*.*\b{flood.pid}\s+ttflood\s+[\d.]+ %\s+(>100|[\d.]+) %", text))
+    true(
+        text,
+        re.search(
+            rf"ID\s+PID\s+Process\s+Busy\s+Error\n(.*\n)*.*\b{flood.pid}\s+ttflood\s+[\d.]+ %\s+(>100|[\d.]+) %", text
+        ),
+    )
     # The first picture has nothing to compare with.
     watch = bench.target(*args, "--watch", "--json", "--refresh", "300", wait_ready=False)
     first, second = json.loads(watch.line()), json.loads(watch.line())
@@ -229,13 +332,20 @@ def test_smi_busy(bench):
     # 2 % of the window, not of all the time.
     true(f"{second}", second["busy_window_ns"] >= 2e8 and 0 < mine["busy_ns"] < 0.1 * second["busy_window_ns"])
     watch.proc.terminate()
-    done = subprocess.run([*args[:4], bench.path("none"), *args[5:]], capture_output=True, text=True, check=False, timeout=30 * PATIENCE)
-    true(f"without a service: {done.stderr}", done.returncode == 1 and "none" in done.stderr and "Process" in done.stdout)
+    done = subprocess.run(
+        [*args[:4], bench.path("none"), *args[5:]], capture_output=True, text=True, check=False, timeout=30 * PATIENCE
+    )
+    true(
+        f"without a service: {done.stderr}", done.returncode == 1 and "none" in done.stderr and "Process" in done.stdout
+    )
 
 
 @timeout(60)
 def test_busy_share(bench):
-    """The share of the time in which chips ran a process's programs, in `ttmon top` and for each chip in `ttmon smi --busy`."""
+    """
+    The share of the time in which chips ran a process's programs, in `ttmon top` and for each chip
+    in `ttmon smi --busy`.
+    """
     host = Host(bench, "t3k")
     host.service()
     silent = host.target("e2b48", "ttscen", "restart", "--chips", "1")
@@ -243,7 +353,13 @@ def test_busy_share(bench):
     host.wait_probed([silent.pid, run.pid])
 
     def top(*args):
-        done = subprocess.run([TTMON, "top", "-s", host.socket, "-1", "-i", "0.3", *args], capture_output=True, text=True, check=False, timeout=30 * PATIENCE)
+        done = subprocess.run(
+            [TTMON, "top", "-s", host.socket, "-1", "-i", "0.3", *args],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=30 * PATIENCE,
+        )
         eq(f"{args}: {done.stderr}", done.returncode, 0)
         return done.stdout
 
@@ -283,17 +399,42 @@ def test_busy_share(bench):
     retry(10, share)
 
     def chips():
-        done = subprocess.run([TTMON, "smi", "--busy", "--json", "--socket", host.socket, "--sysfs-root", os.path.join(host.root, "sys"), "--proc-root",
-                               os.path.join(host.root, "proc"), "--shm-root", host.shm], capture_output=True, text=True, check=False, timeout=30 * PATIENCE)
+        done = subprocess.run(
+            [
+                TTMON,
+                "smi",
+                "--busy",
+                "--json",
+                "--socket",
+                host.socket,
+                "--sysfs-root",
+                os.path.join(host.root, "sys"),
+                "--proc-root",
+                os.path.join(host.root, "proc"),
+                "--shm-root",
+                host.shm,
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=30 * PATIENCE,
+        )
         doc = json.loads(done.stdout)
         [mine] = [b for b in doc["busy"] if b["pid"] == flood.pid]
         [chip] = [c for c in doc["chips"] if c["id"] == mine["id"]]
         true(f"{mine}, {chip}", mine["busy_ns"])
         of_chip = [b for b in doc["busy"] if b["id"] == chip["id"]]
-        eq(f"{chip}", (chip["busy_ns"], chip["busy_at_least"]),
-           (sum(b["busy_ns"] or 0 for b in of_chip), any(b["busy_ns"] is None for b in of_chip)))
+        eq(
+            f"{chip}",
+            (chip["busy_ns"], chip["busy_at_least"]),
+            (sum(b["busy_ns"] or 0 for b in of_chip), any(b["busy_ns"] is None for b in of_chip)),
+        )
         idle = [c for c in doc["chips"] if c["id"] not in {b["id"] for b in doc["busy"]}]
-        eq("chips of which nothing is known", {(c["busy_ns"], c["busy_error_ns"], c["busy_at_least"]) for c in idle}, {(None, None, False)} if idle else set())
+        eq(
+            "chips of which nothing is known",
+            {(c["busy_ns"], c["busy_error_ns"], c["busy_at_least"]) for c in idle},
+            {(None, None, False)} if idle else set(),
+        )
 
     retry(10, chips)
     flood.proc.kill()
@@ -307,12 +448,38 @@ def test_who_hears_what(bench):
     lib = bench.for_everybody(standin("tt/e2b48"))
     flood = bench.for_everybody(standin("ttflood"))
     for user in (0, ALICE):
-        programs[user] = bench.target("setpriv", "--reuid", str(user), "--regid", str(user), "--clear-groups", "env", f"LD_LIBRARY_PATH={lib}", flood,
-                                      "--rate", "1000", "--seconds", "0.2", "--batch", "7")
+        programs[user] = bench.target(
+            "setpriv",
+            "--reuid",
+            str(user),
+            "--regid",
+            str(user),
+            "--clear-groups",
+            "env",
+            f"LD_LIBRARY_PATH={lib}",
+            flood,
+            "--rate",
+            "1000",
+            "--seconds",
+            "0.2",
+            "--batch",
+            "7",
+        )
     root = {user: Programs(service.sock, f"pid={p.pid}") for user, p in programs.items()}
     # The service needs a moment to probe a library that it has not met.
-    retry(20, lambda: true("probed", all(any(o["path"].endswith("e2b48/libtt_metal.so") and any(p["state"] == "attached" for p in o["probes"])
-                                             for o in service.get("/v1/probes")["objects"]) for _ in programs)))
+    retry(
+        20,
+        lambda: true(
+            "probed",
+            all(
+                any(
+                    o["path"].endswith("e2b48/libtt_metal.so") and any(p["state"] == "attached" for p in o["probes"])
+                    for o in service.get("/v1/probes")["objects"]
+                )
+                for _ in programs
+            ),
+        ),
+    )
     time.sleep(0.5)
     for p in programs.values():
         p.go()
@@ -348,10 +515,15 @@ print(json.dumps([len(rows), sorted({{row[1] for row in rows if isinstance(row, 
 
 
 def test_run_with_a_file(bench):
-    """A run that ends with a file keeps the first ones: who follows is told of the others that they are missed, while they come."""
+    """
+    A run that ends with a file keeps the first ones: who follows is told of the others that they
+    are missed, while they come.
+    """
     sock = bench.path("sock")
     flood = bench.target(standin("ttflood"), "--rate", "2000", "--seconds", "0.2", "--batch", "8", env=tt_env("e2b48"))
-    daemon = bench.daemon("--socket", sock, "--dump-db", bench.path("db.json"), "--max-events", "150", "--pid", str(flood.pid))
+    daemon = bench.daemon(
+        "--socket", sock, "--dump-db", bench.path("db.json"), "--max-events", "150", "--pid", str(flood.pid)
+    )
     follower = Programs(sock)
     flood.go()
     while len(follower.rows) + follower.missed < 400:
@@ -365,11 +537,16 @@ def test_run_with_a_file(bench):
 @alone("its flood of records is seen by the services of other tests too")
 @timeout(120)
 def test_more_than_is_kept(bench):
-    """A follower that keeps up misses none; one that is stopped meanwhile is told how many; who comes late gets what is kept, and is told of the rest."""
+    """
+    A follower that keeps up misses none; one that is stopped meanwhile is told how many; who comes
+    late gets what is kept, and is told of the rest.
+    """
     host = Host(bench, "t3k")
     host.service()
     count = int(KEPT * 1.3)
-    flood = host.target("e2b48", "ttflood", "--rate", str(60000 // SLOW), "--seconds", str(count * SLOW / 60000), "--batch", "128")
+    flood = host.target(
+        "e2b48", "ttflood", "--rate", str(60000 // SLOW), "--seconds", str(count * SLOW / 60000), "--batch", "128"
+    )
     host.wait_probed([flood.pid])
     quick, stopped = (bench.target(standin("libttmon_programs"), "-c", host.socket) for _ in range(2))
     time.sleep(0.5)
@@ -402,7 +579,10 @@ def test_more_than_is_kept(bench):
     late = Programs(host.socket, "after=1", follow=False)
     rows = late.rest()
     eq("kept", (late.head["first"], late.head["next"] - late.head["first"]), (rows[0]["seq"], KEPT))
-    true(f"who comes late: {len(rows)} rows, {late.missed} missed", len(rows) >= KEPT and 2 + late.missed == rows[0]["seq"])
+    true(
+        f"who comes late: {len(rows)} rows, {late.missed} missed",
+        len(rows) >= KEPT and 2 + late.missed == rows[0]["seq"],
+    )
     eq("one after the other", [r["seq"] for r in rows], list(range(rows[0]["seq"], rows[0]["seq"] + len(rows))))
     ids = [r["program"] for r in rows if r["pid"] == flood.pid]
     eq("programs", ids, [1 + (ids[0] - 1 + i) % 64 for i in range(len(ids))])

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""t_ptx.py: rewritten kernels as ptxas takes them: for every chip that it knows, with both recorders, with no register spilled."""
+"""
+t_ptx.py: rewritten kernels as ptxas takes them: for every chip that it knows, with both recorders,
+with no register spilled.
+"""
 import os
 import re
 import shutil
@@ -17,16 +20,25 @@ PTXAS = shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
 PAIRS = (("75", ("75",)), ("80", ("80",)), ("90", ("90", "100", "120")))
 MOST_REGISTERS = 64  # a block of 1024 threads can still be launched
 USED = re.compile(r"Compiling entry function '(__ttmon_\w+)'(?:.*\n)+?.*Used (\d+) registers")
-PROPERTIES = re.compile(r"properties for (\S+)\n *(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+PROPERTIES = re.compile(
+    r"properties for (\S+)\n *(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
+)
 
 
 def chips():
     """What this ptxas knows."""
-    return set(re.findall(r"sm_(\d+)", subprocess.run([PTXAS, "--help"], capture_output=True, text=True, check=True).stdout))
+    return set(
+        re.findall(r"sm_(\d+)", subprocess.run([PTXAS, "--help"], capture_output=True, text=True, check=True).stdout)
+    )
 
 
 def assemble(bench, text, chip, name):
-    done = subprocess.run([PTXAS, "-v", f"-arch=sm_{chip}", text, "-o", bench.path(f"{name}.cubin")], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [PTXAS, "-v", f"-arch=sm_{chip}", text, "-o", bench.path(f"{name}.cubin")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     eq(f"{name}: ptxas -arch=sm_{chip} ({done.stderr[-600:]})", done.returncode, 0)
     most = max((int(m[2]) for m in USED.finditer(done.stderr)), default=0)
     true(f"{name}: a copy takes {most} registers", most <= MOST_REGISTERS)
@@ -39,7 +51,9 @@ def recorder(bench, how):
     known = chips()
     for text, targets in PAIRS:
         out = bench.path(f"{how}_{text}.ptx")
-        subprocess.run([PTXRW, os.path.join(KERNELS, f"kernels_{text}.ptx"), out, how], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [PTXRW, os.path.join(KERNELS, f"kernels_{text}.ptx"), out, how], check=True, stdout=subprocess.DEVNULL
+        )
         for chip in known.intersection(targets):
             got = assemble(bench, out, chip, f"{how}_{text}_{chip}")
             true("the copies are there", any(name == "__ttmon_vadd" for name, _, _ in got))
@@ -61,7 +75,10 @@ def test_aggregate(bench):
 
 @timeout(60)
 def test_nvlink(bench):
-    """Rewritten texts that are linked: neither the recorder nor copies are defined twice, also of a kernel that is .weak in both."""
+    """
+    Rewritten texts that are linked: neither the recorder nor copies are defined twice, also of a
+    kernel that is .weak in both.
+    """
     nvlink = os.path.join(os.path.dirname(PTXAS), "nvlink")
     if not os.path.exists(nvlink):
         raise Skip("no nvlink")
@@ -70,10 +87,17 @@ def test_nvlink(bench):
             objects = []
             for name in "ab":
                 text, obj = bench.path(f"{name}.ptx"), bench.path(f"{name}.o")
-                subprocess.run([PTXRW, os.path.join(KERNELS, f"link_{name}.ptx"), text, how], check=True, stdout=subprocess.DEVNULL)
+                subprocess.run(
+                    [PTXRW, os.path.join(KERNELS, f"link_{name}.ptx"), text, how], check=True, stdout=subprocess.DEVNULL
+                )
                 subprocess.run([PTXAS, "-c", f"-arch=sm_{chip}", text, "-o", obj], check=True)
                 objects.append(obj)
-            done = subprocess.run([nvlink, f"-arch=sm_{chip}", *objects, "-o", bench.path("linked.cubin")], capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                [nvlink, f"-arch=sm_{chip}", *objects, "-o", bench.path("linked.cubin")],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
             eq(f"sm_{chip} {how}: {done.stdout + done.stderr}", done.returncode, 0)
 
 
@@ -97,7 +121,10 @@ def test_apart(bench):
                 out = bench.path("apart.ptx")
                 subprocess.run([PTXRW, source, out, f"{how}+apart"], check=True, stdout=subprocess.DEVNULL)
                 objects = bench.path("kernels.o"), bench.path("recorder.o")
-                for part, obj, options in ((out, objects[0], ()), (f"{out}.recorder", objects[1], ("-maxrregcount=40",))):
+                for part, obj, options in (
+                    (out, objects[0], ()),
+                    (f"{out}.recorder", objects[1], ("-maxrregcount=40",)),
+                ):
                     subprocess.run([PTXAS, "-c", *options, f"-arch=sm_{chip}", part, "-o", obj], check=True)
                 subprocess.run([nvlink, f"-arch=sm_{chip}", *objects, "-o", linked], check=True)
                 before, after = registers(plain), registers(linked)
@@ -118,7 +145,9 @@ def test_old_targets(bench):
     for target, how in (("50", "stream"), ("61", "stream"), ("70", "stream"), ("70", "aggregate")):
         path, out = bench.path("old.ptx"), bench.path(f"old_{target}_{how}.ptx")
         with open(path, "w", encoding="ascii") as f:
-            f.write(f".version 6.3\n.target sm_{target}\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n.reg .b64 %a;\n.reg .b32 %x;\n"
-                    "ld.param.u64 %a, [p];\nld.u32 %x, [%a];\nst.global.u32 [%a+4], %x;\nret;\n}\n")
+            f.write(
+                f".version 6.3\n.target sm_{target}\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n.reg .b64 %a;\n.reg .b32 %x;\n"
+                "ld.param.u64 %a, [p];\nld.u32 %x, [%a];\nst.global.u32 [%a+4], %x;\nret;\n}\n"
+            )
         subprocess.run([PTXRW, path, out, how], check=True, stdout=subprocess.DEVNULL)
         assemble(bench, out, "75", f"old_{target}_{how}")

@@ -43,7 +43,7 @@ class Site:
 
     def is_as(self, want):
         if self.stack["end"] == "depth" and self.python:
-            want = want[:len(self.python)]
+            want = want[: len(self.python)]
         return self.python == want
 
 
@@ -97,10 +97,12 @@ def test_one_line_is_one_site(bench):
     """Two lines that pin through one function are two sites; in another run, at other addresses, each has its key."""
     program = bench.path("two.py")
     with open(program, "w", encoding="utf-8") as f:
-        f.write("import ctypes, sys\nrt = ctypes.CDLL(sys.argv[1])\n"
-                "def pin(n):\n    rt.cudaHostAlloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(n), 0)\n"
-                "def one():\n    pin(4096)\ndef two():\n    pin(4096)\n"
-                "for i in range(3):\n    one()\n    two()\n")
+        f.write(
+            "import ctypes, sys\nrt = ctypes.CDLL(sys.argv[1])\n"
+            "def pin(n):\n    rt.cudaHostAlloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(n), 0)\n"
+            "def one():\n    pin(4096)\ndef two():\n    pin(4096)\n"
+            "for i in range(3):\n    one()\n    two()\n"
+        )
     runs = []
     for _ in range(2):
         _, db, _ = bench.trace([interpreters()[0], program, RUNTIME], env=PATIENT)

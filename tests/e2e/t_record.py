@@ -123,7 +123,9 @@ def test_loss_is_counted(bench):
 def test_compressed(bench):
     """A name that ends in .gz."""
     path = bench.path("db.json.gz")
-    daemon = bench.daemon("--quiet", "--dump-db", path, "--record", bench.path("x.rec"), cmd=ledger(bench, 20000), wait=False)
+    daemon = bench.daemon(
+        "--quiet", "--dump-db", path, "--record", bench.path("x.rec"), cmd=ledger(bench, 20000), wait=False
+    )
     daemon.wait(0)
     replay(bench, bench.path("x.rec"), bench.path("plain.json"))
     with gzip.open(path) as f:
@@ -133,7 +135,10 @@ def test_compressed(bench):
 def test_quiet_and_summary(bench):
     _, _, daemon = bench.trace([standin("scen"), "copies"])
     lines = daemon.stderr().splitlines()
-    true(f"lines longer than 80 columns: {[x for x in lines if len(x) > 80]}", all(len(x) <= 80 or x.startswith("ttmond: ") for x in lines))
+    true(
+        f"lines longer than 80 columns: {[x for x in lines if len(x) > 80]}",
+        all(len(x) <= 80 or x.startswith("ttmond: ") for x in lines),
+    )
     true("colours on a file", "\x1b" not in daemon.stderr() and "\r" not in daemon.stderr())
     true("no summary", len(lines) > 5)
     quiet = bench.daemon("--quiet", "--log-level", "error", cmd=[standin("scen"), "copies"], wait=False)
@@ -174,20 +179,32 @@ def re_ok(text, allocs):
 def test_schema(bench):
     """Databases of different kinds against docs/ttmon-db.schema.json."""
     paths = []
-    for i, (cmd, options) in enumerate((
-        (ledger(bench, 5000), []), ([standin("scen"), "errors"], ["--trace-only"]), ([standin("scen"), "maps"], []),
-        ([standin("usdt")], []), (["/bin/true"], []), ([standin("scen"), "child"], ["--no-mmap"]),
-    )):
+    for i, (cmd, options) in enumerate(
+        (
+            (ledger(bench, 5000), []),
+            ([standin("scen"), "errors"], ["--trace-only"]),
+            ([standin("scen"), "maps"], []),
+            ([standin("usdt")], []),
+            (["/bin/true"], []),
+            ([standin("scen"), "child"], ["--no-mmap"]),
+        )
+    ):
         bench.trace(cmd, *options)
         paths.append(bench.path(f"db{i}.json"))
         os.rename(bench.path("db.json"), paths[-1])
     done = subprocess.run(
-        [sys.executable, os.path.join(TOP, "tests/e2e/check_schema.py"), *paths], capture_output=True, text=True, check=False
+        [sys.executable, os.path.join(TOP, "tests/e2e/check_schema.py"), *paths],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode == 77:
         # Debian's package is for the system's own interpreter.
         done = subprocess.run(
-            ["/usr/bin/python3", os.path.join(TOP, "tests/e2e/check_schema.py"), *paths], capture_output=True, text=True, check=False
+            ["/usr/bin/python3", os.path.join(TOP, "tests/e2e/check_schema.py"), *paths],
+            capture_output=True,
+            text=True,
+            check=False,
         )
     if done.returncode == 77:
         raise Skip("no python3-jsonschema")
@@ -225,10 +242,21 @@ def test_status_and_probes(bench):
         true(f"{word} is not in ttmon probes", word in text)
     sent = json.loads(ttmon("probes", "--json", "--socket", path))["objects"]
     shown = [line.split() for line in text.splitlines() if line.split()[0].isdigit() and "/" in line]
-    eq("ttmon probes", [(int(x[0]), int(x[1]), int(x[2]), int(x[3]), x[-2], x[-1]) for x in shown], [
-        (sum(p["state"] == "attached" for p in o["probes"]), 0, o["missing"], sum(p["single_step"] for p in o["probes"]), "before", o["path"])
-        for o in sent
-    ])
+    eq(
+        "ttmon probes",
+        [(int(x[0]), int(x[1]), int(x[2]), int(x[3]), x[-2], x[-1]) for x in shown],
+        [
+            (
+                sum(p["state"] == "attached" for p in o["probes"]),
+                0,
+                o["missing"],
+                sum(p["single_step"] for p in o["probes"]),
+                "before",
+                o["path"],
+            )
+            for o in sent
+        ],
+    )
     eq("mode of the socket", oct(os.stat(path).st_mode & 0o777), oct(0o660))
     daemon.stop()
     true("the socket is left", not os.path.exists(path))
@@ -258,7 +286,13 @@ def test_same_sites_in_another_run(bench):
         whole(db)
         same_transfers(process(db, book["pid"]), book)
         sites = {s["id"]: s["key"] for s in db["sites"]}
-        keys.append([(sites[a["site"]], a["size"], a["ordinal"]) for a in db["allocations"] if a["method"] in ("host_alloc", "device")])
+        keys.append(
+            [
+                (sites[a["site"]], a["size"], a["ordinal"])
+                for a in db["allocations"]
+                if a["method"] in ("host_alloc", "device")
+            ]
+        )
     eq("keys of the second run", keys[1], keys[0])
     true("no call sites", all(key[0] != "0x" + "0" * 16 for key in keys[0]))
 
@@ -268,12 +302,28 @@ def test_limits(bench):
     """Past --max-events and --max-allocations the sums stay right, and the database says what is missing."""
     _, full, _ = bench.trace(ledger(bench, 20000), "--record", bench.path("x.rec"))
     for option, key in (("--max-events", "events_dropped"), ("--max-allocations", "evicted")):
-        daemon = bench.daemon("--quiet", "--replay", bench.path("x.rec"), "--dump-db", bench.path("small.json"), option, "1000", wait=False)
+        daemon = bench.daemon(
+            "--quiet",
+            "--replay",
+            bench.path("x.rec"),
+            "--dump-db",
+            bench.path("small.json"),
+            option,
+            "1000",
+            wait=False,
+        )
         daemon.wait(0)
         db = load_db(bench.path("small.json"))
-        eq(f"complete with {option}", (db["completeness"]["complete"], db["completeness"]["reasons"]), (False, ["limit"]))
+        eq(
+            f"complete with {option}",
+            (db["completeness"]["complete"], db["completeness"]["reasons"]),
+            (False, ["limit"]),
+        )
         true(f"{key} is 0", db["completeness"][key] > 0)
-        true(f"{option} is not kept", len(db["allocations"]) <= 1000 or sum(len(a["events"]) for a in db["allocations"]) <= 1000)
+        true(
+            f"{option} is not kept",
+            len(db["allocations"]) <= 1000 or sum(len(a["events"]) for a in db["allocations"]) <= 1000,
+        )
         for sums in ("pins", "allocs", "frees", "transfers"):
             eq(f"{sums} with {option}", db["summary"][sums], full["summary"][sums])
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The service as systemd starts it, with a fake of systemd's side; the units, the completion and what `make install` puts where."""
+"""
+The service as systemd starts it, with a fake of systemd's side; the units, the completion and what
+`make install` puts where.
+"""
 import ctypes
 import glob
 import json
@@ -59,7 +62,10 @@ def service(bench, *args, **more):
 @fast
 @timeout(60)
 def test_notify(bench):
-    """READY when it traces, a status line, a reload between two messages, STOPPING at the end; nothing comes from anybody else."""
+    """
+    READY when it traces, a status line, a reload between two messages, STOPPING at the end; nothing
+    comes from anybody else.
+    """
     notify = Notify(bench)
     daemon = service(bench, env={"NOTIFY_SOCKET": notify.path}, wait=False)
     pid, message, before = notify.until("READY")
@@ -76,7 +82,11 @@ def test_notify(bench):
     daemon.proc.send_signal(signal.SIGTERM)
     notify.until("STOPPING", "1")
     daemon.wait(0)
-    eq("watchdog messages that nobody asked for", [m for m in iter(lambda: notify.get(0), None) if "WATCHDOG" in m[1]], [])
+    eq(
+        "watchdog messages that nobody asked for",
+        [m for m in iter(lambda: notify.get(0), None) if "WATCHDOG" in m[1]],
+        [],
+    )
 
 
 def hot_thread(pid):
@@ -160,9 +170,18 @@ def test_sockets_handed_over(bench):
 def test_command_does_not_inherit(bench):
     """What ttmond runs must neither speak for it nor take its sockets."""
     notify = Notify(bench)
-    daemon = bench.daemon("-q", cmd=["env"], env={"NOTIFY_SOCKET": notify.path, "WATCHDOG_USEC": "1000000", "LISTEN_FDS": "1", "LISTEN_PID": "1"}, wait=False)
+    daemon = bench.daemon(
+        "-q",
+        cmd=["env"],
+        env={"NOTIFY_SOCKET": notify.path, "WATCHDOG_USEC": "1000000", "LISTEN_FDS": "1", "LISTEN_PID": "1"},
+        wait=False,
+    )
     daemon.wait(0)
-    eq("environment", [line for line in daemon.stdout().splitlines() if re.match("NOTIFY_|WATCHDOG_|LISTEN_", line)], [])
+    eq(
+        "environment",
+        [line for line in daemon.stdout().splitlines() if re.match("NOTIFY_|WATCHDOG_|LISTEN_", line)],
+        [],
+    )
     eq("a run is no service", notify.get(0), None)
 
 
@@ -172,10 +191,18 @@ def test_journal(bench):
     daemon = service(bench, "--quiet", wait=False, wrap=wrap)
     daemon.wait_line(r"^<6>tracing the whole host")
     daemon.stop(signal.SIGTERM)
-    eq("lines without a priority", [line for line in daemon.stderr().splitlines() if not re.match(r"<[3467]>\S", line)], [])
+    eq(
+        "lines without a priority",
+        [line for line in daemon.stderr().splitlines() if not re.match(r"<[3467]>\S", line)],
+        [],
+    )
     daemon = bench.daemon("--no-such-option", wait=False, wrap=wrap)
     daemon.wait(2)
-    eq("an option that is wrong", daemon.stderr().splitlines(), ["<3>no such option: --no-such-option, see ttmond --help"])
+    eq(
+        "an option that is wrong",
+        daemon.stderr().splitlines(),
+        ["<3>no such option: --no-such-option, see ttmond --help"],
+    )
 
 
 def capabilities(pid):
@@ -186,19 +213,28 @@ def capabilities(pid):
                 status = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
         except (FileNotFoundError, ProcessLookupError):
             continue  # Links are closed in threads that end with that.
-        found[status["Name"]] = tuple(int(status[n], 16) for n in ("CapPrm", "CapEff", "CapInh", "CapAmb")) + (status["NoNewPrivs"],)
+        found[status["Name"]] = tuple(int(status[n], 16) for n in ("CapPrm", "CapEff", "CapInh", "CapAmb")) + (
+            status["NoNewPrivs"],
+        )
     return found
 
 
 def test_capabilities(bench):
-    """The service keeps what it needs to go on, in all its threads; traces a new library with that; a run keeps what it had."""
+    """
+    The service keeps what it needs to go on, in all its threads; traces a new library with that; a
+    run keeps what it had.
+    """
     with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as f:
         mask = sum(1 << n for n in KEPT.values()) | (1 << SYS_ADMIN if int(f.read()) > 2 else 0)
     daemon = service(bench)
     end = time.monotonic() + 5 * PATIENCE
     while time.monotonic() < end and any(c[0] != mask for c in capabilities(daemon.proc.pid).values()):
         time.sleep(0.05)
-    eq("threads", capabilities(daemon.proc.pid), {n: (mask, mask, 0, 0, "1") for n in ("ttmond", "ttmond-hot", "ttmond-attach", "ttmond-detach")})
+    eq(
+        "threads",
+        capabilities(daemon.proc.pid),
+        {n: (mask, mask, 0, 0, "1") for n in ("ttmond", "ttmond-hot", "ttmond-attach", "ttmond-detach")},
+    )
     target = bench.target("sleep", "100", wait_ready=False)
     daemon = bench.daemon("--pid", str(target.pid))
     own = capabilities(os.getpid())
@@ -218,13 +254,22 @@ def rendered(bench):
 
 
 def test_units(bench):
-    """systemd-analyze: nothing to complain about, an exposure of at most 3.3, and the unit says of each point that is left why it is."""
+    """
+    systemd-analyze: nothing to complain about, an exposure of at most 3.3, and the unit says of
+    each point that is left why it is.
+    """
     if not shutil.which("systemd-analyze"):
         raise Skip("no systemd-analyze")
     units = rendered(bench)
     eq("units", [os.path.basename(u) for u in units], ["ttmond.service", "ttmond.socket"])
-    done = subprocess.run(["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True, check=False)
-    eq(f"systemd-analyze verify: {done.stderr}", [line for line in (done.stdout + done.stderr).splitlines() if "ttmon" in line], [])
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True, check=False
+    )
+    eq(
+        f"systemd-analyze verify: {done.stderr}",
+        [line for line in (done.stdout + done.stderr).splitlines() if "ttmon" in line],
+        [],
+    )
     security = ["systemd-analyze", "security", "--offline=yes", "--no-pager"]
     done = subprocess.run([*security, "--threshold=33", units[0]], capture_output=True, text=True, check=False)
     eq(f"systemd-analyze security: {done.stdout[-200:]}", done.returncode, 0)
@@ -237,7 +282,10 @@ def test_units(bench):
 
 
 def test_daemonset(bench):
-    """The manifest is YAML whose parts fit each other, and its options and capabilities are those of the program and of the unit."""
+    """
+    The manifest is YAML whose parts fit each other, and its options and capabilities are those of
+    the program and of the unit.
+    """
     try:
         import yaml
     except ImportError:
@@ -247,23 +295,42 @@ def test_daemonset(bench):
     eq("documents", [(d["apiVersion"], d["kind"]) for d in documents], [("apps/v1", "DaemonSet")])
     spec = documents[0]["spec"]
     labels, pod = spec["template"]["metadata"]["labels"], spec["template"]["spec"]
-    eq("the selector finds its pods", {k: labels.get(k) for k in spec["selector"]["matchLabels"]}, spec["selector"]["matchLabels"])
+    eq(
+        "the selector finds its pods",
+        {k: labels.get(k) for k in spec["selector"]["matchLabels"]},
+        spec["selector"]["matchLabels"],
+    )
     true("hostPID", pod["hostPID"] is True)
-    container, = pod["containers"]
+    (container,) = pod["containers"]
     eq("volumes", sorted(m["name"] for m in container["volumeMounts"]), sorted(v["name"] for v in pod["volumes"]))
-    eq("each is the host's folder", [v["name"] for v in pod["volumes"] if v["hostPath"]["path"] not in [m["mountPath"] for m in container["volumeMounts"]]], [])
+    eq(
+        "each is the host's folder",
+        [
+            v["name"]
+            for v in pod["volumes"]
+            if v["hostPath"]["path"] not in [m["mountPath"] for m in container["volumeMounts"]]
+        ],
+        [],
+    )
     args = [a.replace("$(NODE_IP)", "192.0.2.1") for a in container["args"]]
     done = subprocess.run([TTMOND, *args, "--no-such-option"], capture_output=True, text=True, check=False)
     true(f"{args}: {done.stderr}", done.returncode == 2 and "--no-such-option" in done.stderr)
-    ports = {p["containerPort"] for p in container["ports"]} | {container[p]["httpGet"]["port"] for p in ("startupProbe", "livenessProbe")}
+    ports = {p["containerPort"] for p in container["ports"]} | {
+        container[p]["httpGet"]["port"] for p in ("startupProbe", "livenessProbe")
+    }
     eq("ports", ports, {int(a.rsplit(":", 1)[1]) for a in args if a.startswith("--listen-address")})
     with open(rendered(bench)[0], encoding="utf-8") as f:
         unit = re.search(r"^CapabilityBoundingSet=(.*)$", f.read(), re.M)[1].replace("CAP_", "").split()
     # What the unit has by its limits and its group.
-    eq("capabilities", sorted(container["securityContext"]["capabilities"]["add"]), sorted(unit + ["SYS_RESOURCE", "SYS_NICE", "CHOWN"]))
+    eq(
+        "capabilities",
+        sorted(container["securityContext"]["capabilities"]["add"]),
+        sorted(unit + ["SYS_RESOURCE", "SYS_NICE", "CHOWN"]),
+    )
 
 
-# Each prints what the last word can become, one a line, by the shell's own machinery as far as it can be had without a terminal.
+# Each prints what the last word can become, one a line, by the shell's own machinery as far as it
+# can be had without a terminal.
 SHELLS = {
     "bash": """
 source "$1"
@@ -294,7 +361,16 @@ source $script
 
 def complete(program, *words, shell="bash"):
     script = os.path.join(TOP, "completions", shell)
-    args = [shell, *(["-f"] if shell == "zsh" else []), "-c", SHELLS[shell], *([] if shell == "fish" else [shell]), script, program, *words]
+    args = [
+        shell,
+        *(["-f"] if shell == "zsh" else []),
+        "-c",
+        SHELLS[shell],
+        *([] if shell == "fish" else [shell]),
+        script,
+        program,
+        *words,
+    ]
     env = dict(os.environ, PATH=os.path.dirname(TTMON) + ":" + os.environ["PATH"])
     done = subprocess.run(args, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=env)
     eq(f"completion of {words} in {shell}: {done.stderr}", (done.returncode, done.stderr), (0, ""))
@@ -311,7 +387,10 @@ def options_of(*words):
 
 @timeout(60)
 def test_completion_of_ttmond(_bench):
-    """Every option of --help=all, and for those that take one of a few words the words that the program names when it refuses another."""
+    """
+    Every option of --help=all, and for those that take one of a few words the words that the
+    program names when it refuses another.
+    """
     text = help_of(TTMOND, "--help=all").split("\nExamples:")[0]
     options = re.findall(r"^  .{3} (--[a-z-]+)", text, re.M)
     true(f"{len(options)} options", len(options) > 30)
@@ -320,7 +399,9 @@ def test_completion_of_ttmond(_bench):
     eq("no option again after one", complete(TTMOND, "--quiet", "--rmid-g"), ["--rmid-group"])
     named = 0  # a second mistake, lest an option that takes anything starts a trace
     for option in options:
-        done = subprocess.run([TTMOND, option, "no-such-word", "--no-such-option"], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [TTMOND, option, "no-such-word", "--no-such-option"], capture_output=True, text=True, check=False
+        )
         said = re.search(r"wants (.*), not", done.stderr) if done.returncode == 2 else None
         if said and "number" not in said[1] and "HOST" not in said[1]:
             words = [w for w in re.split(r", | or ", said[1]) if w]
@@ -371,7 +452,11 @@ def test_completion_in_other_shells(_bench):
     for shell in shells:
         for words in (("to",), ("top", "--s"), ("top", "--sort", ""), ("memtrace", "record", "--r"), ("db", "m")):
             eq(f"{shell}: {words}", sorted(complete("ttmon", *words, shell=shell)), sorted(complete(TTMON, *words)))
-        eq(f"{shell}: --option=word", [w.split("=")[-1] for w in complete("ttmond", "--rmid=e", shell=shell)], ["emulated"])
+        eq(
+            f"{shell}: --option=word",
+            [w.split("=")[-1] for w in complete("ttmond", "--rmid=e", shell=shell)],
+            ["emulated"],
+        )
 
 
 def tree(folder):
@@ -390,12 +475,24 @@ def test_make_install(bench):
     root = bench.path("root")
     make("install", "DESTDIR=" + root)
     found = tree(root)
-    wanted = ["etc/default/ttmond", "usr/local/sbin/ttmond", "usr/local/bin/ttmon", "usr/local/lib/systemd/system/ttmond.service",
-              "usr/local/lib/systemd/system/ttmond.socket", "usr/local/lib/sysusers.d/ttmond.conf", "usr/local/lib/tmpfiles.d/ttmond.conf",
-              "usr/local/share/man/man8/ttmond.8", "usr/local/share/man/man1/ttmon.1", "usr/local/share/man/man1/ttmon-memtrace.1",
-              "usr/local/lib/libttmon-memtrace.so", "usr/local/share/bash-completion/completions/ttmond",
-              "usr/local/share/bash-completion/completions/ttmon", "usr/local/share/zsh/site-functions/_ttmon",
-              "usr/local/share/fish/vendor_completions.d/ttmon.fish", "usr/local/share/fish/vendor_completions.d/ttmond.fish"]
+    wanted = [
+        "etc/default/ttmond",
+        "usr/local/sbin/ttmond",
+        "usr/local/bin/ttmon",
+        "usr/local/lib/systemd/system/ttmond.service",
+        "usr/local/lib/systemd/system/ttmond.socket",
+        "usr/local/lib/sysusers.d/ttmond.conf",
+        "usr/local/lib/tmpfiles.d/ttmond.conf",
+        "usr/local/share/man/man8/ttmond.8",
+        "usr/local/share/man/man1/ttmon.1",
+        "usr/local/share/man/man1/ttmon-memtrace.1",
+        "usr/local/lib/libttmon-memtrace.so",
+        "usr/local/share/bash-completion/completions/ttmond",
+        "usr/local/share/bash-completion/completions/ttmon",
+        "usr/local/share/zsh/site-functions/_ttmon",
+        "usr/local/share/fish/vendor_completions.d/ttmon.fish",
+        "usr/local/share/fish/vendor_completions.d/ttmond.fish",
+    ]
     eq("not installed", [w for w in wanted if w not in found], [])
     with open(os.path.join(root, "usr/local/lib/systemd/system/ttmond.service"), encoding="utf-8") as f:
         unit = f.read()
@@ -414,21 +511,35 @@ def test_make_install(bench):
 
 @timeout(240)
 def test_package(bench):
-    """What make deb makes: the files of make install, root's, the units of Debian's folder, programs that need what it depends on."""
+    """
+    What make deb makes: the files of make install, root's, the units of Debian's folder, programs
+    that need what it depends on.
+    """
     builds()
     if not shutil.which("dpkg-shlibdeps"):
         raise Skip("no dpkg-dev")
     deb = os.path.join(TOP, make("deb").split()[-1])
     fields = help_of("dpkg-deb", "--field", deb)
-    for wanted in (r"^Package: ttmon$", r"^Version: \d", r"^Depends: .*\blibc6\b.*\blibmicrohttpd12", r"^Architecture: \w+$"):
+    for wanted in (
+        r"^Package: ttmon$",
+        r"^Version: \d",
+        r"^Depends: .*\blibc6\b.*\blibmicrohttpd12",
+        r"^Architecture: \w+$",
+    ):
         true(f"{wanted}: {fields}", re.search(wanted, fields, re.M))
     listing = help_of("dpkg-deb", "--contents", deb).splitlines()
     eq("not root's", [line for line in listing if line.split()[1] != "root/root"], [])
     eq("others may write", [line for line in listing if line[8] == "w" and line[0] != "l"], [])
     subprocess.run(["dpkg-deb", "--raw-extract", deb, bench.path("deb")], check=True)
     found = tree(bench.path("deb"))
-    for wanted in ("lib/systemd/system/ttmond.service", "usr/sbin/ttmond", "usr/share/doc/ttmon/copyright", "usr/share/man/man8/ttmond.8.gz",
-                   "DEBIAN/postinst", "DEBIAN/md5sums"):
+    for wanted in (
+        "lib/systemd/system/ttmond.service",
+        "usr/sbin/ttmond",
+        "usr/share/doc/ttmon/copyright",
+        "usr/share/man/man8/ttmond.8.gz",
+        "DEBIAN/postinst",
+        "DEBIAN/md5sums",
+    ):
         true(wanted, wanted in found or "usr/" + wanted in found)
     for library, probes in (("libttmon.so.0", {"checkpoint"}), ("libttmon-pin.so", {"alloc", "free", "checkpoint"})):
         path = next(os.path.join(bench.path("deb"), name) for name in found if name.endswith("/" + library))
@@ -438,5 +549,11 @@ def test_package(bench):
         eq("conffiles", f.read(), "/etc/default/ttmond\n")
     for script in ("postinst", "prerm", "postrm"):
         subprocess.run(["sh", "-n", bench.path("deb/DEBIAN/" + script)], check=True)
-    done = subprocess.run(["md5sum", "--quiet", "-c", "DEBIAN/md5sums"], cwd=bench.path("deb"), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["md5sum", "--quiet", "-c", "DEBIAN/md5sums"],
+        cwd=bench.path("deb"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     eq(f"md5sums: {done.stdout}", done.returncode, 0)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Closed slots as they are published: --slots-out with `ttmon slots` in all its forms, and the segment with its example program."""
+"""
+Closed slots as they are published: --slots-out with `ttmon slots` in all its forms, and the segment
+with its example program.
+"""
 import csv
 import io
 import json
@@ -42,10 +45,13 @@ def record(bench, name, seconds=0.5):
 
 
 def whole_slots(slots):
-    """Those that were measured from beginning to end, on all CPUs: some of them are known many slots before the last one is."""
+    """
+    Those that were measured from beginning to end, on all CPUs: some of them are known many slots
+    before the last one is.
+    """
     most = max(s["cpus"] or 0 for s in slots)
     full = [i for i, s in enumerate(slots) if s["cpus"] == most]
-    with_cpu = slots[full[0]:full[-1] + 1]
+    with_cpu = slots[full[0] : full[-1] + 1]
     true("slots with CPU time", len(with_cpu) > 100)
     return with_cpu[2:-2]
 
@@ -68,7 +74,10 @@ def test_file(bench):
     got = sum(r["cpu_ns"] for r in mine)
     switches = sum(r["switches"] for r in mine)
     # getrusage is rounded to us and ends before the program does; it begins before ttmond looks.
-    true(f"{got} ns of CPU time, the kernel says {spent}", abs(got - spent) <= spent * 0.05 + 20_000 * switches + 20 * MS * SLOW)
+    true(
+        f"{got} ns of CPU time, the kernel says {spent}",
+        abs(got - spent) <= spent * 0.05 + 20_000 * switches + 20 * MS * SLOW,
+    )
     eq("start times of the program", len({r["start_ns"] for r in mine}), 1)
     rows = sum(len(s["rows"]) for s in slots)
     size = os.path.getsize("s.gz") / rows
@@ -76,7 +85,10 @@ def test_file(bench):
 
 
 def test_writer_is_as_timely_as_the_hot_thread(bench):
-    """Both run at the lowest real-time priority: (class, priority) as /proc/PID/task/TID/stat has them. The others do not."""
+    """
+    Both run at the lowest real-time priority: (class, priority) as /proc/PID/task/TID/stat has
+    them. The others do not.
+    """
     daemon = bench.daemon(*bench.service_args(), "--slots-out", "s")
     threads = {}
     tasks = f"/proc/{daemon.proc.pid}/task"
@@ -118,7 +130,11 @@ def test_forms(bench):
     known = any(r["cycles"] for _, r in flat)
     table, _ = ttmon("slots", "s")
     eq("columns of the table", "IPC" in table.splitlines()[0], known)
-    eq("a figure that is not known is never 0", any(r["cycles"] == 0 for s, r in flat if "has_ctr" not in s["flags"]), False)
+    eq(
+        "a figure that is not known is never 0",
+        any(r["cycles"] == 0 for s, r in flat if "has_ctr" not in s["flags"]),
+        False,
+    )
     true("lines of the table", len(table.splitlines()) >= len(flat) + 1)
     with open("s", "rb") as f:
         eq("through a pipe", ttmon("slots", "-", data=f.read())[0], table)
@@ -151,7 +167,7 @@ def test_damaged(bench):
     with open("bad", "wb") as f:
         f.write(data)
     out, err = ttmon("slots", "--json", "bad", status=1)
-    eq("slots before the damage", [json.loads(x) for x in out.splitlines()], whole[:len(out.splitlines())])
+    eq("slots before the damage", [json.loads(x) for x in out.splitlines()], whole[: len(out.splitlines())])
     true("some are lost", len(out.splitlines()) < len(whole))
     eq("lines about it", len(err.splitlines()), 1)
     true(err, "damaged" in err)
@@ -203,8 +219,23 @@ def check_known(slots):
 @fast
 @timeout(120)
 def test_families(bench):
-    """While transfers are counted only, and dispatches off, no slot says 0 of them: null, "-", empty; in JSON, CSV, the table, sums, the segment."""
-    daemon = service(bench, "--listen-address", "none", "--cpu", "on", "--shm-slots", "128", "--slots-out", bench.path("s"), "--record", bench.path("rec"))
+    """
+    While transfers are counted only, and dispatches off, no slot says 0 of them: null, "-", empty;
+    in JSON, CSV, the table, sums, the segment.
+    """
+    daemon = service(
+        bench,
+        "--listen-address",
+        "none",
+        "--cpu",
+        "on",
+        "--shm-slots",
+        "128",
+        "--slots-out",
+        bench.path("s"),
+        "--record",
+        bench.path("rec"),
+    )
     ask(bench, "PUT", "/v1/families?name=transfer&state=counting")
     ask(bench, "PUT", "/v1/families?name=dispatch&state=off")
     unseen, _ = ledger(bench, 300)
@@ -247,8 +278,12 @@ def test_families(bench):
     table, why = ttmon("slots", "--sum", "s")
     at = table.splitlines()[0].index("copies")
     line = [x for x in table.splitlines() if x.split()[0] == str(unseen)][0]
-    eq("its copies and their bytes", line[at - 3:].split()[:2], ["-", "-"])
-    true(why, f"{len(without):,} of {len(slots):,} slots transfers were not all seen" in why and "CPU time was not measured" in why)
+    eq("its copies and their bytes", line[at - 3 :].split()[:2], ["-", "-"])
+    true(
+        why,
+        f"{len(without):,} of {len(slots):,} slots transfers were not all seen" in why
+        and "CPU time was not measured" in why,
+    )
     by_slot = [x.split() for x in ttmon("slots", "--slots", "s")[0].splitlines()[1:]]
     eq("CPUs of a slot without CPU time", {x[2] for x, s in zip(by_slot, slots) if s["cpus"] is None}, {"-"})
     # A replay knows it too.
@@ -257,17 +292,38 @@ def test_families(bench):
     by_no = {s["slot"]: s for s in slots}
     same = [s for s in again if s["slot"] in by_no]
     true("slots of the replay", len(same) > len(slots) // 2)
-    eq("families that the replay knows", [(s["slot"], s["known"]) for s in same if "transfer" in s["known"]
-                                          and "transfer" not in by_no[s["slot"]]["known"]], [])
+    eq(
+        "families that the replay knows",
+        [
+            (s["slot"], s["known"])
+            for s in same
+            if "transfer" in s["known"] and "transfer" not in by_no[s["slot"]]["known"]
+        ],
+        [],
+    )
     check_known(again)
 
 
 def example(bench):
     """The example program, looking at the segment in this folder."""
     path = bench.path("ttmon-slots")
-    done = subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", "-I", os.path.join(TOP, "include"),
-                           f'-DTTMON_SHM_PATH="{bench.path("ttmon.v1")}"', os.path.join(TOP, "docs/examples/ttmon-slots.c"),
-                           "-o", path], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [
+            "cc",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-I",
+            os.path.join(TOP, "include"),
+            f'-DTTMON_SHM_PATH="{bench.path("ttmon.v1")}"',
+            os.path.join(TOP, "docs/examples/ttmon-slots.c"),
+            "-o",
+            path,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         raise AssertionError(f"the example does not compile: {done.stderr.splitlines()[:3]}")
     return path
@@ -279,7 +335,10 @@ def service(bench, *args):
 
 @timeout(90)
 def test_segment(bench):
-    """A live reader sees the program; the second daemon is refused; a killed one is replaced, and readers are told of each end."""
+    """
+    A live reader sees the program; the second daemon is refused; a killed one is replaced, and
+    readers are told of each end.
+    """
     if not any(os.access(os.path.join(p, "cc"), os.X_OK) for p in os.environ["PATH"].split(":")):
         raise Skip("no C compiler")
     path, segment = example(bench), bench.path("ttmon.v1")
@@ -290,7 +349,10 @@ def test_segment(bench):
     busy = subprocess.Popen([sys.executable, "-c", BUSY, "3"], stdout=subprocess.DEVNULL)
     bench.procs.append(busy)
     done = subprocess.run([path, "2"], capture_output=True, text=True, timeout=40, check=True)
-    true(f"{busy.pid} is not in {done.stdout!r}", any(line.split()[0] == str(busy.pid) for line in done.stdout.splitlines()))
+    true(
+        f"{busy.pid} is not in {done.stdout!r}",
+        any(line.split()[0] == str(busy.pid) for line in done.stdout.splitlines()),
+    )
     busy.kill()
     eq("blocks of a second", done.stdout.count("1000 slots"), 2)
     second = bench.daemon("--socket", bench.path("sock2"), "--shm-root", bench.dir, "--quiet")

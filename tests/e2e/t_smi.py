@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`ttmon smi` on trees of sysfs and procfs as tt-kmd makes them, and on files written here from the documented layouts."""
+"""
+`ttmon smi` on trees of sysfs and procfs as tt-kmd makes them, and on files written here from the
+documented layouts.
+"""
 import contextlib
 import fcntl
 import json
@@ -35,12 +38,12 @@ def image(key, version, procs=(), totals=None, refs=1, device=0, stamp=None, fla
     totals = totals or {t: sum(figures.get(t, 0) for _, _, figures in procs) for t in types}
     stamp = time.time_ns() if stamp is None else stamp
     data = bytearray(9280 if first else 8576)
-    ids = (key >> 8, key & 0xff) if first else (0, key)
+    ids = (key >> 8, key & 0xFF) if first else (0, key)
     struct.pack_into("<IIQI4xQQi", data, 0, version, len(procs), stamp, refs, *ids, device)
     struct.pack_into(f"<{len(types)}Q", data, 48, *(totals.get(t, 0) for t in types))
     base, stride, chips, chip = (992, 128, 96, 56) if first else (856, 120, 88, 48)
     for i in range(16):
-        struct.pack_into("<I", data, chips + i * chip, 0 if first else 0xffffffff)
+        struct.pack_into("<I", data, chips + i * chip, 0 if first else 0xFFFFFFFF)
     for i, (pid, name, figures) in enumerate(procs):
         at = base + i * stride
         struct.pack_into(f"<i4x{len(types)}Q", data, at, pid, *(figures.get(t, 0) for t in types))
@@ -62,7 +65,14 @@ class Host:
         os.makedirs(self.dir + "/shm")
         os.chmod(bench.dir, 0o755)
         self.chips = tt_tree.tree(kind, self.dir, **options)
-        self.args = ["--sysfs-root", self.dir + "/sys", "--proc-root", self.dir + "/proc", "--shm-root", self.dir + "/shm"]
+        self.args = [
+            "--sysfs-root",
+            self.dir + "/sys",
+            "--proc-root",
+            self.dir + "/proc",
+            "--shm-root",
+            self.dir + "/shm",
+        ]
 
     def path(self, key):
         return f"{self.dir}/shm/tt_device_{key}_memory"
@@ -80,8 +90,15 @@ class Host:
         self.program = self.bench.for_everybody(TTMON)
 
     def run(self, *args, status=0, env=None, user=None):
-        done = subprocess.run(self.command(*args), stdin=subprocess.DEVNULL, capture_output=True, user=user, check=False,
-                              env={**os.environ, "LANG": "C.UTF-8", **(env or {})}, timeout=20 * PATIENCE)
+        done = subprocess.run(
+            self.command(*args),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            user=user,
+            check=False,
+            env={**os.environ, "LANG": "C.UTF-8", **(env or {})},
+            timeout=20 * PATIENCE,
+        )
         eq(f"status, with {done.stderr[-300:]!r}", done.returncode, status)
         return done.stdout.decode()
 
@@ -92,9 +109,17 @@ class Host:
 
     def alive(self, name=b"python3"):
         """A process that waits, under that name."""
-        child = subprocess.Popen([sys.executable, "-c", "import sys; open('/proc/self/comm', 'wb').write(bytes.fromhex(sys.argv[1]));"
-                                  "print('', flush=True); sys.stdin.read()", name.hex()],
-                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        child = subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                "import sys; open('/proc/self/comm', 'wb').write(bytes.fromhex(sys.argv[1]));"
+                "print('', flush=True); sys.stdin.read()",
+                name.hex(),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
         self.bench.procs.append(child)
         child.stdout.readline()
         return child.pid
@@ -107,9 +132,12 @@ def host_pid(bench):
 
 def mapper(bench):
     """A process that has /dev/tenstorrent/0 mapped: a plain file, in a mount namespace of its own."""
-    script = "mount -t tmpfs none /dev && mkdir /dev/tenstorrent && truncate -s 4096 /dev/tenstorrent/0 && exec " + sys.executable + \
-        " -c 'import mmap, sys; f = open(\"/dev/tenstorrent/0\", \"r+b\"); m = mmap.mmap(f.fileno(), 4096);" \
+    script = (
+        "mount -t tmpfs none /dev && mkdir /dev/tenstorrent && truncate -s 4096 /dev/tenstorrent/0 && exec "
+        + sys.executable
+        + " -c 'import mmap, sys; f = open(\"/dev/tenstorrent/0\", \"r+b\"); m = mmap.mmap(f.fileno(), 4096);"
         " print(flush=True); sys.stdin.read()'"
+    )
     child = subprocess.Popen(["unshare", "-m", "sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     bench.procs.append(child)
     child.stdout.readline()
@@ -117,7 +145,7 @@ def mapper(bench):
 
 
 def composite(chip, location=0):
-    return (chip.board_id << 8 | location) & 0xffffffffffffffff
+    return (chip.board_id << 8 | location) & 0xFFFFFFFFFFFFFFFF
 
 
 def width(line):
@@ -136,9 +164,16 @@ def test_identity(bench):
     eq("sources", [c["id_source"] for c in chips], ["asic_id", "asic_id", "serial", "asic_id"])
     eq("arch", [c["arch"] for c in chips], ["Blackhole", "Wormhole", "Wormhole", "Wormhole"])
     eq("dram", [c["dram"]["total"] // GIB for c in chips], [32, 12, 12, 12])
-    eq("l1", [c["l1"]["total"] for c in chips], [180 * MIB, WORMHOLE_L1["n300"], WORMHOLE_L1["n300"], WORMHOLE_L1["n150"]])
-    eq("sensors", [(c["temperature_mc"], c["power_uw"], c["aiclk_mhz"]) for c in chips[:3]],
-       [(41000, 17000000, 1350), (40000, 15000000, 1000), (None, None, None)])
+    eq(
+        "l1",
+        [c["l1"]["total"] for c in chips],
+        [180 * MIB, WORMHOLE_L1["n300"], WORMHOLE_L1["n300"], WORMHOLE_L1["n150"]],
+    )
+    eq(
+        "sensors",
+        [(c["temperature_mc"], c["power_uw"], c["aiclk_mhz"]) for c in chips[:3]],
+        [(41000, 17000000, 1350), (40000, 15000000, 1000), (None, None, None)],
+    )
     eq("status", {c["status"] for c in chips}, {"no tracking"})
     host = Host(bench, "n300", asic_id=False)
     eq("ids without tt_asic_id", [c["id"] for c in host.json()["chips"]], ["100014511732099:0", "100014511732099:1R"])
@@ -156,7 +191,7 @@ def test_without_driver(bench):
     host = Host(bench, "none")
     eq("nothing", "no Tenstorrent chip" in host.run(), True)
     pid = host.alive()
-    host.file(tt_tree.board_id("n150", 5) << 8 & 0xffffffffffffffff, 1, (pid, b"a", {"dram": GIB}))
+    host.file(tt_tree.board_id("n150", 5) << 8 & 0xFFFFFFFFFFFFFFFF, 1, (pid, b"a", {"dram": GIB}))
     host.file(0x251732099, 3, (pid, b"a", {"dram": 2 * GIB, "trace": GIB}))
     found = host.json()
     chips = {c["id"]: c for c in found["chips"]}
@@ -191,12 +226,19 @@ def test_versions(bench):
             both = None if t == "kernel" and version > 1 else figures[t] + second[t]
             eq(f"version {version} {t}", chip["bytes"][t], both)
             eq(f"version {version} {t} of one", found["processes"][0]["bytes"][t], None if both is None else figures[t])
-        eq("used", (chip["dram"]["used"], chip["l1"]["used"]),
-           (chip["bytes"]["dram"] + chip["bytes"]["trace"], sum(chip["bytes"][t] for t in ("l1", "l1_small", "cb"))))
+        eq(
+            "used",
+            (chip["dram"]["used"], chip["l1"]["used"]),
+            (chip["bytes"]["dram"] + chip["bytes"]["trace"], sum(chip["bytes"][t] for t in ("l1", "l1_small", "cb"))),
+        )
         eq("names", [p["name"] for p in found["processes"]], ["one", "two"])
         eq("status", chip["status"], "in use")
         eq("source", chip["id_source"], "asic_id" if version == 1 and not chip["unique_id"] else "unique_id")
-        eq("file", (found["files"][0]["version"], found["files"][0]["device_id"], found["files"][0]["chip"]), (version, 3, 0))
+        eq(
+            "file",
+            (found["files"][0]["version"], found["files"][0]["device_id"], found["files"][0]["chip"]),
+            (version, 3, 0),
+        )
 
 
 def test_unknown_is_not_zero(bench):
@@ -204,7 +246,11 @@ def test_unknown_is_not_zero(bench):
     pid = os.getpid()
     host = Host(bench, "p150x2", pids={0: [pid, pid]})
     text, found = host.run(), host.json()
-    eq("processes", [(p["pid"], p["file"], set(p["bytes"].values())) for p in found["processes"]], [(pid, None, {None})])
+    eq(
+        "processes",
+        [(p["pid"], p["file"], set(p["bytes"].values())) for p in found["processes"]],
+        [(pid, None, {None})],
+    )
     eq("open", [c["open_pids"] for c in found["chips"]], [[], [pid]])
     true("0 B in " + text, "0 B" not in text and "n/a" in text)
     reasons = [c["reason"] for c in found["chips"]]
@@ -212,7 +258,10 @@ def test_unknown_is_not_zero(bench):
 
 
 def test_zero_is_not_known(bench):
-    """A file of ttmond's that cannot hold everything: n/a and why, not 0 B; a chip that a followed process only opened is at 0."""
+    """
+    A file of ttmond's that cannot hold everything: n/a and why, not 0 B; a chip that a followed
+    process only opened is at 0.
+    """
     pid, other = os.getpid(), host_pid(bench)
     host = Host(bench, "p150x2", pids={0: [other], 1: [pid]})
     for version in (1, 3):
@@ -223,22 +272,36 @@ def test_zero_is_not_known(bench):
             host.file(key, version, flags=0, refs=0)
         text, found = host.run(), host.json()
         eq("used", [c["dram"]["used"] for c in found["chips"]], [None, None])
-        eq("status", {(c["status"], c["unlisted"], c["flags"] == []) for c in found["chips"]}, {("no tracking", True, True)})
+        eq(
+            "status",
+            {(c["status"], c["unlisted"], c["flags"] == []) for c in found["chips"]},
+            {("no tracking", True, True)},
+        )
         true("0 B in " + text, "0 B" not in text and "0.0%" not in text and "idle" not in text)
         true("who not in " + text, f"process {other} (python3)" in text and f"process {pid} (" in text)
         # Both are followed, on one chip: what they hold on the other is 0.
         host.file(keys[0], version, (pid, b"me", {"dram": GIB}), (other, b"other", {}), flags=0)
         chips = host.json()["chips"]
-        eq("idle", sorted((c["status"], c["dram"]["used"], c["unlisted"]) for c in chips), [("idle", 0, False), ("in use", GIB, False)])
+        eq(
+            "idle",
+            sorted((c["status"], c["dram"]["used"], c["unlisted"]) for c in chips),
+            [("idle", 0, False), ("in use", GIB, False)],
+        )
         # What ttmond says itself.
         host.file(keys[0], version, (pid, b"me", {"dram": GIB}), (other, b"other", {}), flags=1)
         host.file(keys[1], version, flags=8, refs=0)
         text, found = host.run(), host.json()
-        eq("flags", sorted((c["flags"], c["dram"]["used"], c["l1"]["used"]) for c in found["chips"]),
-           [(["partial"], GIB, None), (["uncalibrated"], None, None)])
+        eq(
+            "flags",
+            sorted((c["flags"], c["dram"]["used"], c["l1"]["used"]) for c in found["chips"]),
+            [(["partial"], GIB, None), (["uncalibrated"], None, None)],
+        )
         eq("of the files", sorted(f["flags"] for f in found["files"]), [["partial"], ["uncalibrated"]])
-        true("not said in " + text, re.search(r"^partial \S+: ran before the trace", text, re.M) and
-             re.search(r"^uncalibrated \S+: the layout", text, re.M))
+        true(
+            "not said in " + text,
+            re.search(r"^partial \S+: ran before the trace", text, re.M)
+            and re.search(r"^uncalibrated \S+: the layout", text, re.M),
+        )
 
 
 @alone("a process with the node mapped is seen by every `ttmon smi -d` of the host")
@@ -263,7 +326,11 @@ def test_kernel(bench):
         true(f"no {shown} in {text}", shown in text)
         true("grammar of " + text, "1 process, 0 dead" in text)
         found = host.json()
-        eq("json", (found["chips"][0]["bytes"]["kernel"], found["processes"][0]["bytes"]["kernel"]), (0 if flags is None else None,) * 2)
+        eq(
+            "json",
+            (found["chips"][0]["bytes"]["kernel"], found["processes"][0]["bytes"]["kernel"]),
+            (0 if flags is None else None,) * 2,
+        )
 
 
 def test_dead(bench):
@@ -283,7 +350,11 @@ def test_dead(bench):
         eq("the file", f.read() == before and os.stat(path).st_mtime_ns == stamp, True)
     true("not said", "removed: 1 entry" in host.run("-c"))
     found = host.json()
-    eq("after", (found["files"][0]["bytes"]["dram"], found["files"][0]["dead_entries"], found["files"][0]["num_active"]), (GIB, 0, 1))
+    eq(
+        "after",
+        (found["files"][0]["bytes"]["dram"], found["files"][0]["dead_entries"], found["files"][0]["num_active"]),
+        (GIB, 0, 1),
+    )
     eq("entry", [(p["pid"], p["name"]) for p in found["processes"]], [(pid, "here")])
 
 
@@ -294,7 +365,9 @@ def test_cleanup_rights(bench):
     os.chmod(host.dir + "/shm", 0o777)
     path = host.file(composite(host.chips[0]), 1, (1, b"init", {"dram": GIB}), (DEAD, b"gone", {"dram": GIB}))
     os.chmod(path, 0o644)
-    done = subprocess.run(host.command("-c"), capture_output=True, text=True, user=65534, check=False, timeout=20 * PATIENCE)
+    done = subprocess.run(
+        host.command("-c"), capture_output=True, text=True, user=65534, check=False, timeout=20 * PATIENCE
+    )
     eq("status", done.returncode, 1)
     true(f"not named in {done.stderr}", os.path.basename(path) in done.stderr and "dead processes stay" in done.stderr)
     with open(path, "rb") as f:
@@ -310,7 +383,11 @@ def test_reset(bench):
     host = Host(bench, "p150x2", reset=[0])
     chips = host.json()["chips"]
     eq("status", [c["status"] for c in chips], ["no tracking", "resetting"])
-    eq("figures", (chips[1]["temperature_mc"], chips[1]["power_uw"], chips[1]["aiclk_mhz"], chips[1]["dram"]["used"]), (None,) * 4)
+    eq(
+        "figures",
+        (chips[1]["temperature_mc"], chips[1]["power_uw"], chips[1]["aiclk_mhz"], chips[1]["dram"]["used"]),
+        (None,) * 4,
+    )
     true("not shown", re.search(r"resetting$", host.run(), re.M))
 
 
@@ -346,20 +423,30 @@ def test_learned(bench):
     host.file(12345, 3, (pid, b"p", {"dram": GIB}))
     found = host.json()
     eq("file", (found["files"][0]["match"], found["files"][0]["chip"]), ("process", 1))
-    eq("chip", [(c["id"], c["id_source"], c["ordinal"]) for c in found["chips"]],
-       [("2000440010", "asic_id", 1), ("3039", "unique_id", 0)])
+    eq(
+        "chip",
+        [(c["id"], c["id_source"], c["ordinal"]) for c in found["chips"]],
+        [("2000440010", "asic_id", 1), ("3039", "unique_id", 0)],
+    )
 
 
 @alone("a process with the node mapped is seen by every `ttmon smi -d` of the host")
 def test_learned_from_maps(bench):
-    """An older driver lists no processes: what they have mapped tells it. The node is a plain file in a mount namespace."""
+    """
+    An older driver lists no processes: what they have mapped tells it. The node is a plain file in
+    a mount namespace.
+    """
     child = mapper(bench)
     host = Host(bench, "p300")
     for n in (0, 1):
         os.unlink(f"{host.dir}/proc/driver/tenstorrent/{n}/pids")
     host.file(12345, 3, (child.pid, b"p", {"dram": GIB}))
     found = host.json()
-    eq("chip", [(c["ordinal"], c["dram"]["used"], c["open_pids"]) for c in found["chips"]], [(1, None, None), (0, GIB, None)])
+    eq(
+        "chip",
+        [(c["ordinal"], c["dram"]["used"], c["open_pids"]) for c in found["chips"]],
+        [(1, None, None), (0, GIB, None)],
+    )
     eq("match", found["files"][0]["match"], "process")
 
 
@@ -386,8 +473,14 @@ def test_bad_files(bench):
     bad = bytearray(image(1, 1))
     struct.pack_into("<I", bad, 4, 65)
     wild = image(1, 1, totals={"dram": (1 << 64) - 4096})
-    cases = {300: b"", 301: image(301, 1)[:4000], 302: struct.pack("<I", 99) + bytes(9276), 303: bytes(bad), 304: wild,
-             305: bytes(1 << 20)}
+    cases = {
+        300: b"",
+        301: image(301, 1)[:4000],
+        302: struct.pack("<I", 99) + bytes(9276),
+        303: bytes(bad),
+        304: wild,
+        305: bytes(1 << 20),
+    }
     for key, data in cases.items():
         with open(host.path(key), "wb") as f:
             f.write(data)
@@ -395,7 +488,12 @@ def test_bad_files(bench):
     os.symlink("/dev/zero", host.path(401))
     os.mkfifo(host.path(402))
     os.mkdir(host.path(403))
-    for name in ("tt_device__memory", "tt_device_12x_memory", "tt_device_99999999999999999999999_memory", "tt_device_-1_memory"):
+    for name in (
+        "tt_device__memory",
+        "tt_device_12x_memory",
+        "tt_device_99999999999999999999999_memory",
+        "tt_device_-1_memory",
+    ):
         with open(f"{host.dir}/shm/{name}", "wb") as f:
             f.write(image(1, 1))
     for args in ([], ["-d"], ["-c"]):
@@ -414,7 +512,9 @@ def test_unreadable(bench):
     host = Host(bench, "p150")
     host.for_all()
     os.chmod(host.file(host.chips[0].asic_id, 3), 0o600)
-    done = subprocess.run(host.command(), capture_output=True, text=True, user=65534, check=False, timeout=20 * PATIENCE)
+    done = subprocess.run(
+        host.command(), capture_output=True, text=True, user=65534, check=False, timeout=20 * PATIENCE
+    )
     eq("status", done.returncode, 1)
     true(f"not said in {done.stdout}", "bad file" in done.stdout and "mode 0600" in done.stdout)
     true(f"not said in {done.stderr}", "Permission denied" in done.stderr)
@@ -431,14 +531,25 @@ def test_nonsense_in_sysfs(bench):
     eq("the good one", chips[0]["card"], "n150")
     eq("how many", len(chips), 1 + 5 + 1)
     for chip in chips[1:6]:
-        eq(f"figures of {chip['id']}", (chip["aiclk_mhz"], chip["power_uw"], chip["dram"]["used"], chip["board_id"]), (None,) * 4)
+        eq(
+            f"figures of {chip['id']}",
+            (chip["aiclk_mhz"], chip["power_uw"], chip["dram"]["used"], chip["board_id"]),
+            (None,) * 4,
+        )
     true("an escape", "\x1b" not in host.run("-d"))
 
 
 def test_hostile_names(bench):
     """Names that a terminal would obey, that turn the direction, that are not UTF-8."""
     host = Host(bench, "p150")
-    names = [b"\x1b[31mred\x1b]0;title\x07", "\u202egpj.exe".encode(), b"\xff\xfe\xc3", "\u4e2d\u6587".encode() * 10, b"x" * 64, b"a\nb\tc"]
+    names = [
+        b"\x1b[31mred\x1b]0;title\x07",
+        "\u202egpj.exe".encode(),
+        b"\xff\xfe\xc3",
+        "\u4e2d\u6587".encode() * 10,
+        b"x" * 64,
+        b"a\nb\tc",
+    ]
     pids = [host.alive() for _ in names]
     host.file(composite(host.chips[0]), 1, *((p, n, {"dram": MIB}) for p, n in zip(pids, names)))
     text = host.run()
@@ -466,7 +577,9 @@ def test_racing(bench):
                 os.unlink(path)
     end = time.monotonic() + 3
     while time.monotonic() < end:
-        done = subprocess.run(host.command("--json"), stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=20 * PATIENCE)
+        done = subprocess.run(
+            host.command("--json"), stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=20 * PATIENCE
+        )
         true(f"status {done.returncode}", done.returncode in (0, 1))
         used = json.loads(done.stdout)["chips"][0]["dram"]["used"]
         true(f"dram {used}", used in (None, 0, GIB))
@@ -494,9 +607,15 @@ class Terminal:
         self.main, self.side = pty.openpty()
         self.resize(columns, rows)
         self.before = termios.tcgetattr(self.side)
-        self.proc = subprocess.Popen(args, stdin=self.side, stdout=self.side, stderr=self.side, start_new_session=True,
-                                     preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-                                     env={**os.environ, "TERM": "xterm", "LANG": "C.UTF-8", "NO_COLOR": "", **(env or {})})
+        self.proc = subprocess.Popen(
+            args,
+            stdin=self.side,
+            stdout=self.side,
+            stderr=self.side,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            env={**os.environ, "TERM": "xterm", "LANG": "C.UTF-8", "NO_COLOR": "", **(env or {})},
+        )
         self.text = b""
 
     def resize(self, columns, rows):
@@ -527,18 +646,24 @@ class Terminal:
 def busy(bench, kind="galaxy-wormhole"):
     host = Host(bench, kind)
     pid = host.alive()
-    nibbles = [0xc, 8, 0, 4]
+    nibbles = [0xC, 8, 0, 4]
     for i, chip in enumerate(host.chips):
         bus = int(chip.bdf[5:7], 16)
         if i % 5:
-            host.file(composite(chip, (nibbles.index(bus >> 4) + 1) << 4 | bus & 15), 1, (pid, b"python3", {"dram": i * GIB // 3}))
+            host.file(
+                composite(chip, (nibbles.index(bus >> 4) + 1) << 4 | bus & 15),
+                1,
+                (pid, b"python3", {"dram": i * GIB // 3}),
+            )
     return host
 
 
 def test_widths(bench):
     """At 80 and 120 columns nothing is wider, and no column is missing; NO_COLOR and --color are obeyed."""
     hosts = [busy(bench), Host(bench, "n300x2"), Host(bench, "mixed", nonsense=True)]
-    hosts[1].file(composite(hosts[1].chips[0], 1), 1, (os.getpid(), "\u4e2d".encode() * 20, {t: 1023 * MIB for t in TYPES}))
+    hosts[1].file(
+        composite(hosts[1].chips[0], 1), 1, (os.getpid(), "\u4e2d".encode() * 20, {t: 1023 * MIB for t in TYPES})
+    )
     for host in hosts:
         for columns in (80, 120):
             for args in ([], ["-d"]):
@@ -550,8 +675,12 @@ def test_widths(bench):
                 true("columns", all(any(word in x for x in lines) for word in ("AICLK", "DRAM", "L1", "Status")))
                 true("colour", "\x1b[" in term.text.decode())
                 true("other sequences", not re.search(rb"\x1b(?!\[[0-9]*m)", term.text))
-    for args, env, colour in (([], {"NO_COLOR": "1"}, False), (["--color", "never"], {}, False), ([], {"TERM": "dumb"}, False),
-                              (["--color", "always"], {"NO_COLOR": "1"}, True)):
+    for args, env, colour in (
+        ([], {"NO_COLOR": "1"}, False),
+        (["--color", "never"], {}, False),
+        ([], {"TERM": "dumb"}, False),
+        (["--color", "always"], {"NO_COLOR": "1"}, True),
+    ):
         term = Terminal(hosts[0].command(*args), 80, env=env)
         term.end()
         eq(f"colour with {args} {env}", b"\x1b" in term.text, colour)
@@ -617,7 +746,7 @@ def test_watch_stopped(bench):
     term.until(rb"q: quit")
     term.proc.send_signal(signal.SIGTSTP)
     term.until(rb"\x1b\[\?1049l")
-    eq("stopped", os.waitpid(term.proc.pid, os.WUNTRACED)[1] & 0xff, 0x7f)
+    eq("stopped", os.waitpid(term.proc.pid, os.WUNTRACED)[1] & 0xFF, 0x7F)
     eq("terminal", termios.tcgetattr(term.side), term.before)
     term.text = b""
     term.proc.send_signal(signal.SIGCONT)
@@ -631,7 +760,9 @@ def test_watch_piped(bench):
     """Blocks, an empty line between them; as JSON a document per line."""
     host = busy(bench, "p150")
     for args in (["-w", "-r", "100"], ["-w", "-r", "100", "--json"]):
-        with subprocess.Popen(host.command(*args), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as watch:
+        with subprocess.Popen(
+            host.command(*args), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+        ) as watch:
             time.sleep(0.75)
             watch.send_signal(signal.SIGINT)
             text = watch.communicate(timeout=10 * PATIENCE)[0]
@@ -645,8 +776,9 @@ def test_watch_piped(bench):
             true(f"{len(blocks)} blocks", 4 <= len(blocks) <= 8)
             true("each whole", all("Status" in b for b in blocks))
     # A reader that goes away ends it.
-    with subprocess.Popen(host.command("-w", "-r", "50"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL) as watch:
+    with subprocess.Popen(
+        host.command("-w", "-r", "50"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as watch:
         watch.stdout.readline()
         watch.stdout.close()
         watch.wait(timeout=10 * PATIENCE)
@@ -656,7 +788,9 @@ def test_watch_follows(bench):
     """What changes shows in the next picture: a process comes, grows, dies."""
     host = Host(bench, "p150")
     key = composite(host.chips[0])
-    with subprocess.Popen(host.command("-w", "-r", "50", "--json"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as watch:
+    with subprocess.Popen(
+        host.command("-w", "-r", "50", "--json"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    ) as watch:
 
         def wait_for(status, used):
             end = time.monotonic() + 10 * PATIENCE

@@ -25,14 +25,18 @@ def rows():
 
 def test_selftest(_):
     for env in ({}, {"STANDIN_NESTED": "1"}):
-        done = subprocess.run([standin("selftest")], env={**os.environ, **env}, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [standin("selftest")], env={**os.environ, **env}, capture_output=True, text=True, check=False
+        )
         eq(f"selftest {env}", (done.returncode, done.stdout), (0, ""))
 
 
 def test_every_probed_function_is_there(_):
     libs = {
-        "RT": exports(standin("lib/libcudart.so.13")), "RT13": exports(standin("lib/libcudart.so.13")),
-        "RT12": exports(standin("lib/libcudart.so.12")), "DRV": exports(standin("lib/libcuda.so.1")),
+        "RT": exports(standin("lib/libcudart.so.13")),
+        "RT13": exports(standin("lib/libcudart.so.13")),
+        "RT12": exports(standin("lib/libcudart.so.12")),
+        "DRV": exports(standin("lib/libcuda.so.1")),
     }
     missing = []
     for name, lib, versions in rows():
@@ -74,14 +78,22 @@ def test_frame_pointer_prologue(_):
         raise Skip("x86 only")
     for path in glob.glob(os.path.join(STANDIN, "lib", "libcud*.so.*")):
         done = subprocess.run(["objdump", "-d", path], capture_output=True, text=True, check=True)
-        starts = re.findall(r"<(cu\w+)(?:@\S+)?>:\n +\w+:\t([0-9a-f ]+?) +\t[^\n]*\n +\w+:\t([0-9a-f ]+?) +\t", done.stdout)
-        bad = [name for name, first, second in starts if not name.endswith("_body") and (first, second) != ("55", "48 89 e5")]
+        starts = re.findall(
+            r"<(cu\w+)(?:@\S+)?>:\n +\w+:\t([0-9a-f ]+?) +\t[^\n]*\n +\w+:\t([0-9a-f ]+?) +\t", done.stdout
+        )
+        bad = [
+            name
+            for name, first, second in starts
+            if not name.endswith("_body") and (first, second) != ("55", "48 89 e5")
+        ]
         eq(f"other prologues in {os.path.basename(path)}", bad, [])
         true(f"no functions found in {path}", len(starts) > 100)
 
 
 def test_one_address_per_name(_):
     for lib in ("libcudart.so.13", "libcudart.so.12", "libcuda.so.1"):
-        done = subprocess.run(["nm", "-D", "--defined-only", standin("lib/" + lib)], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ["nm", "-D", "--defined-only", standin("lib/" + lib)], capture_output=True, text=True, check=True
+        )
         addrs = [line.split()[0] for line in done.stdout.splitlines() if line.split()[1] == "T"]
         eq(f"names that share an address in {lib}", len(addrs) - len(set(addrs)), 0)

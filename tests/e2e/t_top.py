@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`ttmon top`: its figures against known loads, its screen on a pseudo-terminal, and what `ttmon status` and the socket say beside it."""
+"""
+`ttmon top`: its figures against known loads, its screen on a pseudo-terminal, and what `ttmon
+status` and the socket say beside it.
+"""
 import contextlib
 import fcntl
 import json
@@ -20,13 +23,26 @@ from t_cpu import Service
 from tt_host import Unix, api, retry, wait_probed
 
 SPIN = "import os, sys; os.sched_setaffinity(0, {0}); print('ready', flush=True)\nwhile True: pass"
-UNKNOWN_ROW = {"cycles", "instructions", "llc_misses", "llc_references", "llc_bytes", "mbm_total_bytes", "mbm_local_bytes", "rdt_ns"}
+UNKNOWN_ROW = {
+    "cycles",
+    "instructions",
+    "llc_misses",
+    "llc_references",
+    "llc_bytes",
+    "mbm_total_bytes",
+    "mbm_local_bytes",
+    "rdt_ns",
+}
 
 
 def run(sock, *args, status=0, env=None):
     done = subprocess.run(
-        [TTMON, "top", "--socket", sock, *args], capture_output=True, text=True, timeout=60 * PATIENCE, check=False,
-        env=dict(os.environ, **(env or {}))
+        [TTMON, "top", "--socket", sock, *args],
+        capture_output=True,
+        text=True,
+        timeout=60 * PATIENCE,
+        check=False,
+        env=dict(os.environ, **(env or {})),
     )
     eq(f"ttmon top {args}: {done.stderr}", done.returncode, status)
     return done.stderr if status else done.stdout
@@ -82,7 +98,10 @@ def test_spinner(bench):
     got, slack = found[0]["cpu_ns"], 60_000_000 * SLOW
     # What it ran while the command itself started and ended is not known but by how long that took.
     outside = took * 1e9 - doc["interval_ns"]
-    true(f"{got / 1e6:.1f} ms of {(after - before) / 1e6:.1f}", after - before - outside - slack <= got <= after - before + slack)
+    true(
+        f"{got / 1e6:.1f} ms of {(after - before) / 1e6:.1f}",
+        after - before - outside - slack <= got <= after - before + slack,
+    )
     true(f"it had {got / doc['interval_ns']:.2f} of a CPU", 0.02 < got / doc["interval_ns"] < 1.01)
     true("its place among the rows", doc["processes"].index(found[0]) < 10)
     eq("its class", found[0]["class"], "user")
@@ -93,7 +112,11 @@ def test_brief_processes(bench):
     """Processes that came, went and are forgotten within the interval are one row, so that nothing is left out."""
     service = Service(bench)
     asked = requests(service)
-    with subprocess.Popen([TTMON, "top", "-s", service.sock, "-1", "-j", "-k", "-i", f"{min(8 * SLOW, 60):g}"], stdout=subprocess.PIPE, text=True) as top:
+    with subprocess.Popen(
+        [TTMON, "top", "-s", service.sock, "-1", "-j", "-k", "-i", f"{min(8 * SLOW, 60):g}"],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as top:
         wait_asked(service, asked)
         service.load("forks", 0, 300)
         doc = json.loads(top.communicate(timeout=80 * PATIENCE)[0])
@@ -111,7 +134,9 @@ def test_pinned_and_copies(bench):
     target = bench.target(standin("scen"), "--wait", "live", "4")
     wait_probed(service.sock, target.pid)
     asked = requests(service)
-    with subprocess.Popen([TTMON, "top", "-s", service.sock, "-1", "-j", "-i", "2"], stdout=subprocess.PIPE, text=True) as top:
+    with subprocess.Popen(
+        [TTMON, "top", "-s", service.sock, "-1", "-j", "-i", "2"], stdout=subprocess.PIPE, text=True
+    ) as top:
         wait_asked(service, asked)
         target.go()
         book = json.loads(target.line())
@@ -156,26 +181,43 @@ def test_table(bench):
     service = Service(bench, env={"TTMOND_COUNTERS": "off"})
     lines = run(service.sock, "-1", "-i", "0.3", "-k").splitlines()
     true(lines[0], re.fullmatch(r"\d+ CPUs?: [\d.]+ % processes, [\d.]+ % kernel, [\d.]+ % idle", lines[0]))
-    true(lines[1], re.match(r"\d+ of \d+ processes ran; ", lines[1]) and "no counters" in lines[1] and "no RDT" in lines[1])
+    true(
+        lines[1],
+        re.match(r"\d+ of \d+ processes ran; ", lines[1]) and "no counters" in lines[1] and "no RDT" in lines[1],
+    )
     # What was missed for a time, on a busy host, has a line of its own.
     lines = lines[:2] + [line for line in lines[2:] if not re.match(r"[a-z]+: ", line)]
     # Two more while another test has Tenstorrent chips run something.
-    eq("columns", lines[2].replace(" CHIP%  ERROR ", "").split(), "PID PROCESS CPU% IPC MISS/s LLC MBM/s PINNED COPIED/s SWITCH/s RMID".split())
+    eq(
+        "columns",
+        lines[2].replace(" CHIP%  ERROR ", "").split(),
+        "PID PROCESS CPU% IPC MISS/s LLC MBM/s PINNED COPIED/s SWITCH/s RMID".split(),
+    )
     for line in lines[3:]:
         if line.isascii():
             eq(f"length of {line!r}", len(line), len(lines[2]))
-            eq(f"unknown in {line!r}", line[lines[2].index("IPC"):].split()[:4], ["-"] * 4)
+            eq(f"unknown in {line!r}", line[lines[2].index("IPC") :].split()[:4], ["-"] * 4)
     cpu = [float(line[26:32]) for line in lines[3:]]
     eq("sorted by CPU time", cpu, sorted(cpu, reverse=True))
-    pids = [int(line.split()[0]) for line in run(service.sock, "-1", "-i", "0.1", "-o", "pid", "-r").splitlines()[2:] if re.match(r" *\d+ ", line)]
+    pids = [
+        int(line.split()[0])
+        for line in run(service.sock, "-1", "-i", "0.1", "-o", "pid", "-r").splitlines()[2:]
+        if re.match(r" *\d+ ", line)
+    ]
     eq("by pid, the other way round", pids, sorted(pids, reverse=True))
     with open("/proc/self/cmdline", encoding="utf-8") as f:
         words = f.read().replace("\0", " ").strip()
-    true("this process by its command line", words in run(service.sock, "-1", "-i", "0.1", "-a", "-p", str(os.getpid())))
+    true(
+        "this process by its command line", words in run(service.sock, "-1", "-i", "0.1", "-a", "-p", str(os.getpid()))
+    )
     # Whoever reads the first line only is no error to complain about.
-    done = subprocess.run(["sh", "-c", f"{TTMON} top -s {service.sock} -i 0.1 | head -n 1"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["sh", "-c", f"{TTMON} top -s {service.sock} -i 0.1 | head -n 1"], capture_output=True, text=True, check=False
+    )
     true(f"{done.stdout!r} {done.stderr!r}", done.stdout.count("\n") == 1 and not done.stderr)
-    with subprocess.Popen([TTMON, "top", "-s", service.sock, "-j", "-i", "0.1"], stdout=subprocess.PIPE, text=True) as top:
+    with subprocess.Popen(
+        [TTMON, "top", "-s", service.sock, "-j", "-i", "0.1"], stdout=subprocess.PIPE, text=True
+    ) as top:
         docs = [json.loads(top.stdout.readline()) for _ in range(3)]
         top.terminate()
     true("an interval each", all(0.05e9 < d["interval_ns"] < 10e9 * PATIENCE for d in docs))
@@ -195,7 +237,10 @@ def tables(sock, *args):
 @alone("what other programs miss and pin is in the figures of the whole host")
 @timeout(120)
 def test_families(bench):
-    """What a family of probes does not tell is no 0 here: copies while they are counted only, CPU time while it is off."""
+    """
+    What a family of probes does not tell is no 0 here: copies while they are counted only, CPU time
+    while it is off.
+    """
     service = Service(bench)
     target = bench.target(standin("ledger"), "--calls", "100000000", "--wait")
     wait_probed(service.sock, target.pid)
@@ -210,13 +255,16 @@ def test_families(bench):
     put(service, "transfer", "counting")
     doc = once(service.sock, "-i", "0.3")
     eq("copies", {(p["copies"], p["copy_bytes"]) for p in doc["processes"]}, {(None, None)})
-    eq("why", [(k["families"], k["known"], k["state"], k["why"]) for k in doc["knowledge"]],
-       [(["transfer"], "unknown", "counting", "asked for")])
+    eq(
+        "why",
+        [(k["families"], k["known"], k["state"], k["why"]) for k in doc["knowledge"]],
+        [(["transfer"], "unknown", "counting", "asked for")],
+    )
     lines = tables(service.sock)
     true(lines[1], "; -/s copied" in lines[1])
     true(lines[2], re.fullmatch(r"transfer: only counted since \d\d:\d\d:\d\d \(asked for\)", lines[2]))
     at = lines[3].index("COPIED/s")
-    eq("a column of -", {line[at:at + 8].strip() for line in lines[4:] if line.isascii()}, {"-"})
+    eq("a column of -", {line[at : at + 8].strip() for line in lines[4:] if line.isascii()}, {"-"})
     # Sums since the start are lower bounds from now on.
     mine = service.processes()[target.pid]
     true(f"sums: {mine}", mine["copies"] > 0 and mine["at_least"] and mine["traced"])
@@ -224,8 +272,14 @@ def test_families(bench):
     eq("sums of one that did nothing that was seen", (other["copies"], other["copy_bytes"]), (None, None))
     asked = requests(service)
     with contextlib.ExitStack() as stack:
-        tops = [stack.enter_context(subprocess.Popen([TTMON, "top", "-s", service.sock, "-1", "-i", "2", *more], stdout=subprocess.PIPE, text=True))
-                for more in ([], ["-j"])]
+        tops = [
+            stack.enter_context(
+                subprocess.Popen(
+                    [TTMON, "top", "-s", service.sock, "-1", "-i", "2", *more], stdout=subprocess.PIPE, text=True
+                )
+            )
+            for more in ([], ["-j"])
+        ]
         wait_asked(service, asked + 1)
         put(service, "transfer", "on")
         text, doc = (top.communicate(timeout=30 * PATIENCE)[0] for top in tops)
@@ -238,7 +292,7 @@ def test_families(bench):
     true(lines[1], re.search(r"; >=[\d.]+[BkMGT]?/s copied", lines[1]))
     true(lines[2], re.fullmatch(r"transfer: everything is seen again since \d\d:\d\d:\d\d", lines[2]))
     line = [x for x in lines[4:] if x.split()[0] == str(target.pid)][0]
-    true(line, re.match(r" *>=\d+[BkMGT]", line[at - 1:]))
+    true(line, re.match(r" *>=\d+[BkMGT]", line[at - 1 :]))
     doc = once(service.sock, "-i", "0.3")
     eq("known again", doc["knowledge"], [])
     eq("and shown so", [x for x in tables(service.sock)[3:] if ">=" in x[at:]], [])
@@ -264,7 +318,11 @@ def test_families(bench):
     # Status is that of the last tenth of a second.
     retry(10, lambda: eq("state", service.status()["families"]["alloc"]["state"], "off"))
     doc = service.status()
-    eq("pinned while allocations are not seen", (doc["pinned"]["now_pages"], doc["pinned"]["now_bytes"], doc["allocations"]), (None, None, None))
+    eq(
+        "pinned while allocations are not seen",
+        (doc["pinned"]["now_pages"], doc["pinned"]["now_bytes"], doc["allocations"]),
+        (None, None, None),
+    )
     eq("lower bounds", doc["pinned"]["at_least"], True)
     status = subprocess.run([TTMON, "status", "-vs", service.sock], capture_output=True, text=True, check=False).stdout
     line = [x.strip() for x in status.splitlines() if x.startswith("  pinned")][0]
@@ -276,8 +334,20 @@ def test_families(bench):
 def test_options(bench):
     """What cannot be meant is refused in one line; so is a service that is not there or does not measure."""
     sock = bench.path("none")
-    for args in (["-i", "0.05"], ["-i", "x"], ["-i", "nan"], ["-o", "size"], ["-n", "0"], ["-n", "1.5"], ["-p", "-4"], ["-x"], ["--what"],
-                 ["-p"], ["more"], ["-o", "cpu", "-o", "nothing"]):
+    for args in (
+        ["-i", "0.05"],
+        ["-i", "x"],
+        ["-i", "nan"],
+        ["-o", "size"],
+        ["-n", "0"],
+        ["-n", "1.5"],
+        ["-p", "-4"],
+        ["-x"],
+        ["--what"],
+        ["-p"],
+        ["more"],
+        ["-o", "cpu", "-o", "nothing"],
+    ):
         said = run(sock, *args, status=2)
         true(f"{args}: {said!r}", said.count("\n") == 1 and said.startswith("ttmon top: ") and "--help" in said)
     said = run(sock, "-1", "-o", "pid", "-o", "cpu", status=2)
@@ -296,7 +366,11 @@ def test_socket(bench):
     service = Service(bench, "--rmid", "off", env={"TTMOND_COUNTERS": "off"})
     time.sleep(0.3)
     doc = api(service.sock, "/v1/processes")
-    eq("members", sorted(doc), ["counters", "families", "gone", "hidden", "now_ns", "processes", "rdt", "since_ns", "sums"])
+    eq(
+        "members",
+        sorted(doc),
+        ["counters", "families", "gone", "hidden", "now_ns", "processes", "rdt", "since_ns", "sums"],
+    )
     eq("now_ns is the end of a slot", doc["now_ns"] % 1_000_000, 0)
     true("since_ns", 0 < doc["since_ns"] < doc["now_ns"])
     names = set(doc["gone"])
@@ -337,9 +411,14 @@ class Screen:
         self.size(rows, columns)
         self.before = termios.tcgetattr(self.side)
         self.proc = subprocess.Popen(
-            [TTMON, "top", "--socket", sock, *args], stdin=self.side, stdout=self.side, stderr=self.side, start_new_session=True,
+            [TTMON, "top", "--socket", sock, *args],
+            stdin=self.side,
+            stdout=self.side,
+            stderr=self.side,
+            start_new_session=True,
             # Its controlling terminal, so that ^C is a signal.
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), env=dict(os.environ, TERM=term, LC_ALL="C.UTF-8")
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            env=dict(os.environ, TERM=term, LC_ALL="C.UTF-8"),
         )
         bench.procs.append(self.proc)
 
@@ -444,7 +523,9 @@ class Screen:
         while not shown(self.lines()):
             alive = self.proc.poll() is None
             if time.monotonic() > end or not alive:
-                raise AssertionError(f"{what}: {'' if alive else 'it ended; '}the screen says\n" + "\n".join(self.lines()))
+                raise AssertionError(
+                    f"{what}: {'' if alive else 'it ended; '}the screen says\n" + "\n".join(self.lines())
+                )
             self.take(0.1)
         # The rest of what is being drawn; there may be no end of it.
         end = time.monotonic() + 1
@@ -537,9 +618,16 @@ def test_screen(bench):
 
 @timeout(90)
 def test_screen_is_given_back(bench):
-    """Whatever ends it: ^C, SIGTERM, SIGHUP; the other screen and the cursor too. A terminal that nobody knows is refused."""
+    """
+    Whatever ends it: ^C, SIGTERM, SIGHUP; the other screen and the cursor too. A terminal that
+    nobody knows is refused.
+    """
     service = Service(bench)
-    for end in (lambda s: s.key("\x03"), lambda s: s.proc.send_signal(signal.SIGTERM), lambda s: s.proc.send_signal(signal.SIGHUP)):
+    for end in (
+        lambda s: s.key("\x03"),
+        lambda s: s.proc.send_signal(signal.SIGTERM),
+        lambda s: s.proc.send_signal(signal.SIGHUP),
+    ):
         screen = Screen(bench, service.sock, "-i", "60", term="xterm")
         end_at = time.monotonic() + 15 * PATIENCE
         while b"processes ran" not in screen.raw and time.monotonic() < end_at:
@@ -550,7 +638,11 @@ def test_screen_is_given_back(bench):
         screen.ended()
         true(f"after {time.monotonic() - asked:.1f} s", time.monotonic() - asked < 30 * SLOW)
         true(f"not left: {screen.raw[-60:]!r}", screen.raw.rfind(b"\x1b[?1049l") > screen.raw.rfind(b"\x1b[?1049h"))
-        true("no cursor", max(screen.raw.rfind(b"\x1b[?25h"), screen.raw.rfind(b"\x1b[?12l\x1b[?25h")) > screen.raw.rfind(b"\x1b[?25l"))
+        true(
+            "no cursor",
+            max(screen.raw.rfind(b"\x1b[?25h"), screen.raw.rfind(b"\x1b[?12l\x1b[?25h"))
+            > screen.raw.rfind(b"\x1b[?25l"),
+        )
     screen = Screen(bench, service.sock, term="no-such-terminal")
     screen.ended(status=2)
     true(screen.raw.decode(), b"ttmon top: this terminal (TERM=no-such-terminal)" in screen.raw)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Trace files: --trace-out, `ttmon trace` of a recording, a database and the service; held against the database and a program's book."""
+"""
+Trace files: --trace-out, `ttmon trace` of a recording, a database and the service; held against the
+database and a program's book.
+"""
 import collections
 import gzip
 import json
@@ -90,8 +93,11 @@ def same_as_database(trace, db):
             wanted[direction if direction == "d2d" else f"{direction} {mem}"] = (n, size)
     eq("transfers", {k: (copies[k], moved[k]) for k in copies}, wanted)
     for proc in db["processes"]:
-        pinned = [e["args"]["bytes"] for e in events(trace, "C", "memory")
-                  if e["pid"] == proc["pid"] and e["name"] == "pinned bytes"]
+        pinned = [
+            e["args"]["bytes"]
+            for e in events(trace, "C", "memory")
+            if e["pid"] == proc["pid"] and e["name"] == "pinned bytes"
+        ]
         eq(f"peak of {proc['pid']}", max(pinned, default=0), proc["pinned_peak_bytes"])
 
 
@@ -119,11 +125,26 @@ def scen(*names):
 
 @timeout(60)
 def test_families(bench):
-    """While transfers are counted only, the trace says so, in time and as missing; the live line and the summary have no 0 for them."""
+    """
+    While transfers are counted only, the trace says so, in time and as missing; the live line and
+    the summary have no 0 for them.
+    """
     sock = bench.path("sock")
     target = bench.target(standin("ledger"), "--calls", "300", "--out", bench.path("book.json"), "--wait")
-    daemon = bench.daemon("--socket", sock, "--listen-address", "none", "--pid", str(target.pid), "--trace-out", bench.path("out.json"),
-                          "--record", bench.path("x.rec"), "--dump-db", bench.path("db.json"))
+    daemon = bench.daemon(
+        "--socket",
+        sock,
+        "--listen-address",
+        "none",
+        "--pid",
+        str(target.pid),
+        "--trace-out",
+        bench.path("out.json"),
+        "--record",
+        bench.path("x.rec"),
+        "--dump-db",
+        bench.path("db.json"),
+    )
     put(sock, "transfer", "counting")
     target.go()
     eq("last line", target.line(60), "done\n")
@@ -132,7 +153,10 @@ def test_families(bench):
     target.go()
     target.finish()
     daemon.wait(0)
-    true(daemon.stderr(), "no transfers were seen" in daemon.stderr() and "not all of transfer was seen: nothing for" in daemon.stderr())
+    true(
+        daemon.stderr(),
+        "no transfers were seen" in daemon.stderr() and "not all of transfer was seen: nothing for" in daemon.stderr(),
+    )
     trace = load(bench.path("out.json"))
     begins, ends = events(trace, "b", "not seen"), events(trace, "e", "not seen")
     eq("intervals", [e["name"] for e in begins if "pid" not in e["args"]], ["transfer: counting", "transfer: off"])
@@ -146,7 +170,11 @@ def test_families(bench):
     # A database tells the same intervals.
     ttmon(bench, "trace", "db.json", "-o", "fromdb.json")
     told = load(bench.path("fromdb.json"))
-    eq("intervals of the database", [(e["name"], e["ts"], e["args"]) for e in events(told, "b", "not seen")], [(e["name"], e["ts"], e["args"]) for e in begins])
+    eq(
+        "intervals of the database",
+        [(e["name"], e["ts"], e["args"]) for e in events(told, "b", "not seen")],
+        [(e["name"], e["ts"], e["args"]) for e in begins],
+    )
     true("missing, by the database", told["otherData"]["missing"]["not_seen"] >= 2)
 
 
@@ -176,8 +204,11 @@ def test_cuda(bench):
     same_as_database(again, db)
     eq("calls of a database", (len(events(again, "X", "call")), "calls" in again["otherData"]), (0, False))
     for cat, ph in (("alloc", "b"), ("alloc", "e"), ("transfer", "i"), ("memory", "C")):
-        true(f"{cat} differ", [{k: v for k, v in e.items() if k != "id2"} for e in events(trace, ph, cat)] ==
-             [{k: v for k, v in e.items() if k != "id2"} for e in events(again, ph, cat)])
+        true(
+            f"{cat} differ",
+            [{k: v for k, v in e.items() if k != "id2"} for e in events(trace, ph, cat)]
+            == [{k: v for k, v in e.items() if k != "id2"} for e in events(again, ph, cat)],
+        )
     eq("files left", sorted(f for f in os.listdir(bench.dir) if ".tmp." in f), [])
 
 
@@ -200,8 +231,14 @@ def test_refusals(bench):
     bench.trace(scen("copies"), "--record", "x.rec")
     with open(bench.path("no.json"), "w", encoding="utf-8") as f:
         f.write("{}")
-    for args in (["no.json", "-o", "out"], ["nothing", "-o", "out"], ["x.rec", "-o", "nowhere/out"], ["x.rec", "-o", "."],
-                 ["live", "-o", "out", "--socket", bench.path("no.sock")], ["x.rec", "-o", "/dev/full"]):
+    for args in (
+        ["no.json", "-o", "out"],
+        ["nothing", "-o", "out"],
+        ["x.rec", "-o", "nowhere/out"],
+        ["x.rec", "-o", "."],
+        ["live", "-o", "out", "--socket", bench.path("no.sock")],
+        ["x.rec", "-o", "/dev/full"],
+    ):
         done = ttmon(bench, "trace", *args, status=2)
         eq(f"lines of {args}", len(done.stderr.strip().splitlines()), 1)
         true(f"{args}: {done.stderr}", done.stderr.startswith("ttmon: "))
@@ -250,7 +287,9 @@ def ttrun(bench, generation, *args):
     if not os.path.exists(standin("ttrun")) or not os.path.isdir(lib):
         raise Skip("the Tenstorrent stand-ins are not built")
     cmd = [standin("ttrun"), "--chips", "2", "--programs", "200", "--pair-us", "1000", *args]
-    out, db, _ = bench.trace(cmd, "--record", "x.rec", "--trace-out", bench.path("out.json"), env={"LD_LIBRARY_PATH": lib})
+    out, db, _ = bench.trace(
+        cmd, "--record", "x.rec", "--trace-out", bench.path("out.json"), env={"LD_LIBRARY_PATH": lib}
+    )
     return last_json(out), db
 
 
@@ -279,8 +318,14 @@ def test_device_runs(bench):
         eq(f"runs of {key}", len(drawn.get(key, [])), len(wanted))
         for (start, end), (got_start, got_end, args) in zip(sorted(wanted), drawn[key]):
             eq("clock", args["clock"], "pairs")
-            true(f"{key} starts at {got_start}, not {start}: error {args['error_ns']}", abs(got_start - start) <= args["error_ns"] + 1)
-            true(f"{key} ends at {got_end}, not {end}: error {args['error_ns']}", abs(got_end - end) <= args["error_ns"] + 1)
+            true(
+                f"{key} starts at {got_start}, not {start}: error {args['error_ns']}",
+                abs(got_start - start) <= args["error_ns"] + 1,
+            )
+            true(
+                f"{key} ends at {got_end}, not {end}: error {args['error_ns']}",
+                abs(got_end - end) <= args["error_ns"] + 1,
+            )
     tracks = {e["tid"] for e in events(trace, "X", "program")}
     names = {e["tid"]: e["args"]["name"] for e in trace["traceEvents"] if e["ph"] == "M" and e["name"] == "thread_name"}
     true(f"a track without a name: {tracks} {names}", all(t in names for t in tracks))
@@ -290,16 +335,23 @@ def test_device_runs(bench):
     ttmon(bench, "trace", "db.json", "-o", "from_db.json")
     # A database has whole hertz.
     again = runs_of(load(bench.path("from_db.json")))
-    true("the database gives other runs", {k: [r[:2] for r in v] for k, v in again.items()} ==
-         {k: [r[:2] for r in v] for k, v in drawn.items()})
+    true(
+        "the database gives other runs",
+        {k: [r[:2] for r in v] for k, v in again.items()} == {k: [r[:2] for r in v] for k, v in drawn.items()},
+    )
 
 
 @timeout(60)
 def test_database_of_a_run(bench):
     """It is in the schema, `ttmon db` takes it, and refuses it spoiled."""
     ttrun(bench, "e2a", "--dispatches", "10")
-    done = subprocess.run([sys.executable, os.path.join(TOP, "tests", "e2e", "check_schema.py"), "--ttmon", TTMON, "db.json"],
-                          cwd=bench.dir, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, os.path.join(TOP, "tests", "e2e", "check_schema.py"), "--ttmon", TTMON, "db.json"],
+        cwd=bench.dir,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode == 77:
         raise Skip("python3-jsonschema is not installed")
     true(done.stdout + done.stderr, done.returncode == 0)
@@ -330,7 +382,10 @@ def test_dispatches(bench):
 
 @timeout(60)
 def test_slots(bench):
-    """Slot by slot: as many dispatches and as much device time as in all, where the runs lie; a row that is gone is found."""
+    """
+    Slot by slot: as many dispatches and as much device time as in all, where the runs lie; a row
+    that is gone is found.
+    """
     book, db = ttrun(bench, "e2a", "--dispatches", "100")
     table = db["tenstorrent"]["slots"]
     rows = [dict(zip(table["columns"], row)) for row in table["rows"]]
@@ -344,19 +399,30 @@ def test_slots(bench):
     busy = collections.Counter()
     for r in rows:
         busy[r["device"]] += r["busy_ns"]
-    eq("device time", {k: n for k, n in busy.items() if n},
-       {c["device"]: c["busy_ns"] for c in db["tenstorrent"]["clocks"] if c["busy_ns"]})
+    eq(
+        "device time",
+        {k: n for k, n in busy.items() if n},
+        {c["device"]: c["busy_ns"] for c in db["tenstorrent"]["clocks"] if c["busy_ns"]},
+    )
     runs = [dict(zip(db["tenstorrent"]["runs"]["columns"], row)) for row in db["tenstorrent"]["runs"]["rows"]]
     for r in rows:
-        mine = [run for run in runs if run["device"] == r["device"] and int(run["start_ns"]) < (r["slot"] + 1) * 1000000]
+        mine = [
+            run for run in runs if run["device"] == r["device"] and int(run["start_ns"]) < (r["slot"] + 1) * 1000000
+        ]
         true(f"{r}: before any run", not r["busy_ns"] or mine)
     eq("check", ttmon(bench, "db", "check", "db.json").returncode, 0)
-    for spoil in (lambda t: t["rows"].pop(), lambda t: t["rows"][0].__setitem__(1, 1), lambda t: t["rows"].append(t["rows"][-1])):
+    for spoil in (
+        lambda t: t["rows"].pop(),
+        lambda t: t["rows"][0].__setitem__(1, 1),
+        lambda t: t["rows"].append(t["rows"][-1]),
+    ):
         spoiled = json.loads(json.dumps(db))
         spoil(spoiled["tenstorrent"]["slots"])
         with open(bench.path("bad.json"), "w", encoding="utf-8") as f:
             json.dump(spoiled, f)
-        done = subprocess.run([TTMON, "db", "check", bench.path("bad.json")], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [TTMON, "db", "check", bench.path("bad.json")], capture_output=True, text=True, check=False
+        )
         true(f"not found: {done.stdout}{done.stderr}", done.returncode != 0 and "slots" in done.stdout + done.stderr)
 
 
@@ -371,5 +437,7 @@ def test_envelope(bench):
             eq("clock", args["clock"], "envelope")
             true("it ends after its report", got_start <= got_end <= int(args["reported_ns"]))
             if "error_ns" in args:
-                true(f"{program} is at {got_start}, not {start}: error {args['error_ns']}",
-                     abs(got_start - start) <= args["error_ns"] + 1 and abs(got_end - end) <= args["error_ns"] + 1)
+                true(
+                    f"{program} is at {got_start}, not {start}: error {args['error_ns']}",
+                    abs(got_start - start) <= args["error_ns"] + 1 and abs(got_end - end) <= args["error_ns"] + 1,
+                )

@@ -17,7 +17,22 @@ import time
 from e2e import BUDGET, OUT, PATIENCE, STANDIN, alone, eq, fast, last_json, load_db, standin, timeout, true
 from t_tt import steps
 from tt_host import Host, retry, wait_probed
-from truth_host import Demo, Row, Sums, Workload, advised, after, figures, live, put, slot_file, tt_database, tt_line, tt_total, tt_views
+from truth_host import (
+    Demo,
+    Row,
+    Sums,
+    Workload,
+    advised,
+    after,
+    figures,
+    live,
+    put,
+    slot_file,
+    tt_database,
+    tt_line,
+    tt_total,
+    tt_views,
+)
 
 DEMO = os.path.join(OUT, "demo", "workload")
 RUNTIME = os.path.join(STANDIN, "lib", "libcudart.so.13")
@@ -51,13 +66,17 @@ class Trace:
 
     def __init__(self, bench, *args, cmd=None, wait=True, env=None):
         self.sock, self.db = bench.path("sock"), bench.path("db.json")
-        self.daemon = bench.daemon("--socket", self.sock, "--shm-root", bench.dir, "--dump-db", self.db, *args, cmd=cmd, wait=wait, env=env)
+        self.daemon = bench.daemon(
+            "--socket", self.sock, "--shm-root", bench.dir, "--dump-db", self.db, *args, cmd=cmd, wait=wait, env=env
+        )
 
     def ask(self, method, route):
         return put(self.sock, route, method)
 
 
-WINDOW = "until the service is told whom to trace it sees the programs of other tests, whose functions have the same names"
+WINDOW = (
+    "until the service is told whom to trace it sees the programs of other tests, whose functions have the same names"
+)
 
 
 class Service(Trace):
@@ -103,7 +122,10 @@ def finish(row, bench, trace, work):
 
 
 def settle(trace):
-    """Until all that was done before is in the figures, and call sites are known: slots are closed when everything before their end has come."""
+    """
+    Until all that was done before is in the figures, and call sites are known: slots are closed
+    when everything before their end has come.
+    """
 
     def closed():
         return trace.ask("GET", "/v1/status")["slots"]["closed"]
@@ -167,7 +189,10 @@ def replayed(row, bench, trace, work, recording):
 
 @timeout(60)
 def test_records_lost(bench):
-    """Rings that are too small for what goes on in the middle: figures are lower bounds, and no verdict rests on what was lost."""
+    """
+    Rings that are too small for what goes on in the middle: figures are lower bounds, and no
+    verdict rests on what was lost.
+    """
     row, work = Row("-- CMD, records lost in the middle", missed=True), Workload(bench)
     trace = Trace(bench, "--ring-size", "4", cmd=work.args, wait=False)
     work.begun()
@@ -188,7 +213,13 @@ def test_pid_at_start(bench):
 @timeout(60)
 def test_pid_before_the_first_call(bench):
     """The library is there, and nothing was made yet."""
-    attached(bench, "--pid before the first call", [*old(), f"load {RUNTIME}"], ["make", f"copy {N}", f"once {N}", "late", f"copy {N}"], missed=None)
+    attached(
+        bench,
+        "--pid before the first call",
+        [*old(), f"load {RUNTIME}"],
+        ["make", f"copy {N}", f"once {N}", "late", f"copy {N}"],
+        missed=None,
+    )
 
 
 @fast
@@ -207,7 +238,9 @@ def test_pid_after(bench):
 @alone(WINDOW)
 @timeout(60)
 def test_service_known(bench):
-    row, service = Row("service, library known", missed=False, none_unknown=True, others=True), Service(bench, knows=RUNTIME)
+    row, service = Row("service, library known", missed=False, none_unknown=True, others=True), Service(
+        bench, knows=RUNTIME
+    )
     work = Workload(bench).start()
     work.do(*old(), *made(), "late", f"copy {N}")
     row.close(finish(row, bench, service, work), say)
@@ -217,10 +250,15 @@ def test_service_known(bench):
 @alone(WINDOW)
 @timeout(60)
 def test_service_looks_ahead(bench):
-    """A library that no program has had mapped, in a folder that the service looks into: it is probed when the first one maps it."""
+    """
+    A library that no program has had mapped, in a folder that the service looks into: it is probed
+    when the first one maps it.
+    """
     os.mkdir(bench.path("libs"))
     lib = shutil.copy(RUNTIME, bench.path("libs/libcudart.so.13"))
-    row, service = Row("service, library found before its first use", missed=False, none_unknown=True, others=True), Service(bench, "--probe-ahead", bench.path("l?bs"))
+    row, service = Row(
+        "service, library found before its first use", missed=False, none_unknown=True, others=True
+    ), Service(bench, "--probe-ahead", bench.path("l?bs"))
     work = Workload(bench).start()
     work.do(*old(), *made(lib), "late", f"copy {N}")
     row.close(finish(row, bench, service, work), say)
@@ -230,7 +268,11 @@ def test_service_looks_ahead(bench):
 @timeout(60)
 def test_service_first_contact(bench):
     """A library that nobody had: it is used at once, and the daemon comes to it when all is made."""
-    row, service, lib = Row("service, first contact", missed=True), Service(bench), shutil.copy(RUNTIME, bench.path("libcudart.so.13"))
+    row, service, lib = (
+        Row("service, first contact", missed=True),
+        Service(bench),
+        shutil.copy(RUNTIME, bench.path("libcudart.so.13")),
+    )
     work = Workload(bench).start()
     service.daemon.proc.send_signal(signal.SIGSTOP)
     work.do(*old(), *made(lib))
@@ -244,7 +286,11 @@ def test_service_first_contact(bench):
 @timeout(60)
 def test_service_first_contact_at_once(bench):
     """The same as it comes: whatever of it was seen."""
-    row, service, lib = Row("service, first contact at once", missed=None), Service(bench), shutil.copy(RUNTIME, bench.path("libcudart.so.13"))
+    row, service, lib = (
+        Row("service, first contact at once", missed=None),
+        Service(bench),
+        shutil.copy(RUNTIME, bench.path("libcudart.so.13")),
+    )
     work = Workload(bench).start()
     commands = [*old(), *made(lib), "late", f"copy {N}"]
     work.do(*commands)
@@ -301,7 +347,9 @@ def test_family_alloc_off_at_first(bench):
 @timeout(120)
 def test_budget(bench):
     """Over the budget from the middle on, by three programs of which none makes most of it."""
-    row, service = Row("over the budget from the middle on", missed=True), Service(bench, "--max-overhead", "2", knows=RUNTIME, env=BUDGET)
+    row, service = Row("over the budget from the middle on", missed=True), Service(
+        bench, "--max-overhead", "2", knows=RUNTIME, env=BUDGET
+    )
     work = Workload(bench).start()
     work.do(*old(), *made())
     loads = [bench.target(standin("pace"), "60000", "600") for _ in range(3)]
@@ -322,7 +370,9 @@ def test_budget_of_another(bench):
     work = Workload(bench).start()
     work.do(*old(), *made())
     load = bench.target(standin("pace"), "150000", "600")
-    service.daemon.wait_line(rf"over budget \(.*\): transfer of process {load.pid} \(pace\), which makes most of it, is only counted", 60)
+    service.daemon.wait_line(
+        rf"over budget \(.*\): transfer of process {load.pid} \(pace\), which makes most of it, is only counted", 60
+    )
     work.do("late", f"copy {N}")
     row.close(finish(row, bench, service, work), say)
     load.proc.kill()
@@ -364,7 +414,11 @@ def demo_runs(bench):
     def check():
         with open(f"/proc/{proc.pid}/status", encoding="ascii") as f:
             status = f.read()
-        true("it has just begun", int(re.search(r"^Threads:\s+(\d+)", status, re.M)[1]) == 3 and int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", status, re.M)[1]) > 40)
+        true(
+            "it has just begun",
+            int(re.search(r"^Threads:\s+(\d+)", status, re.M)[1]) == 3
+            and int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", status, re.M)[1]) > 40,
+        )
 
     retry(20, check)
     return proc
@@ -433,7 +487,10 @@ def tt_known(row, host, truth):
 
 
 def tt_host(bench):
-    """A driver that does not list who has a chip open: the stand-ins open none, and an empty list would say that nobody holds anything."""
+    """
+    A driver that does not list who has a chip open: the stand-ins open none, and an empty list
+    would say that nobody holds anything.
+    """
     host = Host(bench, "t3k")
     for path in glob.glob(os.path.join(host.root, "proc/driver/tenstorrent/*/pids")):
         os.unlink(path)
@@ -485,7 +542,10 @@ def test_tenstorrent_submeshes(bench):
 @alone(CHIPS)
 @timeout(60)
 def test_tenstorrent_before_the_attach(bench):
-    """Buffers that were made before are in no figure that does not say so; first nothing else is known, then some is."""
+    """
+    Buffers that were made before are in no figure that does not say so; first nothing else is
+    known, then some is.
+    """
     row, host = Row("Tenstorrent, buffers before the attach", missed=True), tt_host(bench)
     targets = {gen: host.target(gen, "ttscen", "restart", "--chips", "3") for gen in ("e0", "e1", "e2b", "e4")}
     for t in targets.values():

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tenstorrent: what ttmond says is held and what was dispatched, against the books of programs on every generation of tt-metal."""
+"""
+Tenstorrent: what ttmond says is held and what was dispatched, against the books of programs on
+every generation of tt-metal.
+"""
 import json
 import os
 import signal
@@ -12,8 +15,16 @@ from tt_host import BOOK_TYPES, Host, api, retry, wait_equal
 
 MAIN = ("e0", "e1", "e2a", "e2b", "e2i", "e4")
 # How the profiler's records of each lie: by what is at byte 32.
-RECORDS = {"e1": "chip32", "e2a": "chip32", "e2i": "chip32", "e2b": "kernels32", "e2b48": "kernels32", "e2b72": "kernels32",
-           "e4": "kernels32", "e2b64": "sync32"}
+RECORDS = {
+    "e1": "chip32",
+    "e2a": "chip32",
+    "e2i": "chip32",
+    "e2b": "kernels32",
+    "e2b48": "kernels32",
+    "e2b72": "kernels32",
+    "e4": "kernels32",
+    "e2b64": "sync32",
+}
 
 
 def tt_process(db, pid):
@@ -35,7 +46,10 @@ def steps(target, last="done"):
 
 
 def trace_all(bench, gens, args, *more):
-    """The program on one generation after another, all under one ttmond, whose start takes most of the time: ({gen: lines}, database)."""
+    """
+    The program on one generation after another, all under one ttmond, whose start takes most of the
+    time: ({gen: lines}, database).
+    """
     db, books = bench.path("db.json"), {}
     targets = {gen: bench.target(*args, "--wait", env=tt_env(gen)) for gen in gens}
     daemon = bench.daemon("--dump-db", db, *(x for t in targets.values() for x in ("--pid", str(t.pid))), *more)
@@ -48,7 +62,19 @@ def trace_all(bench, gens, args, *more):
 
 # ---- whole runs ----
 def whole_run(bench, gen, program="ttledger", *args):
-    cmd = [standin(program), "--chips", "4", "--ops", str(int(24000 / SLOW)), "--threads", "4", "--mesh", "--quiet", "4", *args]
+    cmd = [
+        standin(program),
+        "--chips",
+        "4",
+        "--ops",
+        str(int(24000 / SLOW)),
+        "--threads",
+        "4",
+        "--mesh",
+        "--quiet",
+        "4",
+        *args,
+    ]
     out, db, _ = bench.trace(cmd, env=tt_env(gen))
     book = last_json(out)
     p = tt_process(db, book["pid"])
@@ -57,7 +83,8 @@ def whole_run(bench, gen, program="ttledger", *args):
         where = f"{gen}: device {want['logical']}"
         peak = {t: got["peak"][t] for t in BOOK_TYPES}
         if SLOW != 1 and gen == "e2i":
-            # An allocation of 2^44 bytes that fails counts until its failure is known, by 50 ms at the latest: they pass under emulation.
+            # An allocation of 2^44 bytes that fails counts until its failure is known, by 50 ms at
+            # the latest: they pass under emulation.
             peak = {t: want["peak"][t] if n >= 1 << 44 else n for t, n in peak.items()}
         eq(f"{where}: peak", peak, want["peak"])
         eq(f"{where}: bytes at the end", {t: got["bytes"][t] for t in BOOK_TYPES}, {t: 0 for t in BOOK_TYPES})
@@ -119,7 +146,10 @@ def test_run_loaded_late(bench):
 # ---- step by step ----
 @timeout(60)
 def test_scenarios(bench):
-    """Out of memory, captures, marks, bulk frees, views, circular buffers, hostile pointers, ...: right at every step, everywhere."""
+    """
+    Out of memory, captures, marks, bulk frees, views, circular buffers, hostile pointers, ...:
+    right at every step, everywhere.
+    """
     host = Host(bench, "t3k")
     daemon = host.service()
     targets = {gen: host.target(gen, "ttscen", "all", "--chips", "3") for gen in MAIN}
@@ -203,7 +233,10 @@ def test_only_failures(bench):
 
 @timeout(60)
 def test_attached_mesh(bench):
-    """A running process's first buffer is one of a mesh whose devices nobody has seen, and no probe shows: its chips are told at once."""
+    """
+    A running process's first buffer is one of a mesh whose devices nobody has seen, and no probe
+    shows: its chips are told at once.
+    """
     host = Host(bench, "t3k")
     old = host.target("e2b", "ttscen", "attach", "--chips", "4")
     old.go()
@@ -235,7 +268,10 @@ def spare_gone(host, library):
 
 @timeout(60)
 def test_submeshes(bench):
-    """A submesh's buffers are on its own chips, not on its root's, also when it is made after the probes that would show it are gone."""
+    """
+    A submesh's buffers are on its own chips, not on its root's, also when it is made after the
+    probes that would show it are gone.
+    """
     host = Host(bench, "t3k")
     daemon = host.service_ahead(("e1", "e2b", "e4"))
     targets = {gen: host.target(gen, "ttscen", "submesh", "--chips", "8") for gen in ("e1", "e2b", "e4")}
@@ -256,8 +292,13 @@ def test_submeshes(bench):
 
 @timeout(60)
 def test_exceptions(bench):
-    """An exception through every probed function and every profiler callback: the program goes on, and the figures are right."""
-    runs, db = trace_all(bench, TT_GENERATIONS, [standin("ttscen"), "exceptions", "--chips", "1"], "--tt-dispatch", "on")
+    """
+    An exception through every probed function and every profiler callback: the program goes on, and
+    the figures are right.
+    """
+    runs, db = trace_all(
+        bench, TT_GENERATIONS, [standin("ttscen"), "exceptions", "--chips", "1"], "--tt-dispatch", "on"
+    )
     for gen, lines in runs.items():
         eq(f"{gen}: thrown and caught", (lines[0]["thrown"], lines[0]["caught"]), (lines[0]["functions"],) * 2)
         true(f"{gen}: too few functions", lines[0]["functions"] > 15)
@@ -270,15 +311,41 @@ def test_exceptions(bench):
 @alone("it fills the machine, and nothing may be lost")
 @timeout(180)
 def test_fleet(bench):
-    """8 processes on the 32 chips of a Galaxy, a million allocations, two killed in the middle: files and figures at every quiet point."""
+    """
+    8 processes on the 32 chips of a Galaxy, a million allocations, two killed in the middle: files
+    and figures at every quiet point.
+    """
     host = Host(bench, "galaxy-wormhole")
     daemon = host.service("--ring-size", "32768")
     # A mesh of 32 chips, and functions that are single-stepped (e4), take several times longer for each allocation.
-    kinds = (("e1", 60000, True), ("e2a", 80000, False), ("e2b", 60000, True), ("e2b", 640000, False), ("e2i", 20000, True),
-             ("e4", 60000, False), ("e2b48", 640000, False), ("e0", 860000, False))
+    kinds = (
+        ("e1", 60000, True),
+        ("e2a", 80000, False),
+        ("e2b", 60000, True),
+        ("e2b", 640000, False),
+        ("e2i", 20000, True),
+        ("e4", 60000, False),
+        ("e2b48", 640000, False),
+        ("e0", 860000, False),
+    )
     targets = {}
     for i, (gen, ops, mesh) in enumerate(kinds):
-        args = ["--chips", "32", "--threads", "2", "--quiet", "4", "--live", "200", "--oom", "1", "--seed", str(i), "--ops", str(ops)]
+        args = [
+            "--chips",
+            "32",
+            "--threads",
+            "2",
+            "--quiet",
+            "4",
+            "--live",
+            "200",
+            "--oom",
+            "1",
+            "--seed",
+            str(i),
+            "--ops",
+            str(ops),
+        ]
         targets[i] = host.target(gen, "ttledger", *args, *(["--mesh"] if mesh else []))
     host.wait_probed([t.pid for t in targets.values()])
     for target in targets.values():
@@ -356,7 +423,9 @@ def test_lost_events(bench):
     true(f"not said: {p['flags']}", "lost" in p["flags"])
     most = sum(d["peak"][t] for d in book["devices"] for t in BOOK_TYPES) * 40
     for device in p["devices"]:
-        true(f"{device}", all(n is None or 0 <= n < most for n in [*device["bytes"].values(), *device["peak"].values()]))
+        true(
+            f"{device}", all(n is None or 0 <= n < most for n in [*device["bytes"].values(), *device["peak"].values()])
+        )
 
 
 # ---- which chip ----
@@ -370,7 +439,9 @@ def test_visible_devices(bench):
     for visible in ("", "0", "3", "2,0", "0,2", "1,2,3", bdfs[1], f"{bdfs[2]},{bdfs[0]}"):
         for provider in ({"STANDIN_TT_PROVIDER": "none"}, {}):
             env = {"TT_VISIBLE_DEVICES": visible, **provider} if visible else provider
-            targets[f"TT_VISIBLE_DEVICES={visible} {provider}"] = host.target("e2b", "ttscen", "each", "--chips", "8", env=env)
+            targets[f"TT_VISIBLE_DEVICES={visible} {provider}"] = host.target(
+                "e2b", "ttscen", "each", "--chips", "8", env=env
+            )
     host.wait_probed([t.pid for t in targets.values()])
     for target in targets.values():
         target.go()
@@ -412,7 +483,9 @@ def test_own_statistics(bench):
     """A program that publishes by itself: ttmond writes nothing there, nor beside it, and says so."""
     host = Host(bench, "n300x2")
     daemon = host.service()
-    target = host.target("e2b", "ttledger", "--chips", "4", "--ops", "4000", "--mesh", "--plain", env={"STANDIN_TT_SHM": host.shm})
+    target = host.target(
+        "e2b", "ttledger", "--chips", "4", "--ops", "4000", "--mesh", "--plain", env={"STANDIN_TT_SHM": host.shm}
+    )
     host.wait_probed([target.pid])
     target.go()
     book = next(steps(target, "final"))
@@ -434,7 +507,19 @@ def test_own_statistics_miss_threads(bench):
     """tt-metal's own files lack what other threads than the first allocate and free: the book's figures are ours."""
     host = Host(bench, "n300x2")
     daemon = host.service()
-    target = host.target("e2b", "ttledger", "--chips", "4", "--ops", "4000", "--threads", "3", "--plain", "--keep", env={"STANDIN_TT_SHM": host.shm})
+    target = host.target(
+        "e2b",
+        "ttledger",
+        "--chips",
+        "4",
+        "--ops",
+        "4000",
+        "--threads",
+        "3",
+        "--plain",
+        "--keep",
+        env={"STANDIN_TT_SHM": host.shm},
+    )
     host.wait_probed([target.pid])
     target.go()
     book = next(steps(target, "final"))
@@ -482,7 +567,9 @@ def test_in_the_way(bench):
 @timeout(60)
 def test_dispatches(bench):
     """Every dispatch function of every generation, counted once however they call each other."""
-    runs, db = trace_all(bench, MAIN, [standin("ttrun"), "--pairs", "0", "--programs", "0", "--dispatches", "300"], "--tt-dispatch", "on")
+    runs, db = trace_all(
+        bench, MAIN, [standin("ttrun"), "--pairs", "0", "--programs", "0", "--dispatches", "300"], "--tt-dispatch", "on"
+    )
     for gen, lines in runs.items():
         book = lines[-1]
         sums = {}
@@ -496,10 +583,20 @@ def test_dispatches(bench):
 def test_reads_name_their_buffer(bench):
     """enqueue_read_shards is given the shards first: the buffer is what the timeline shows for both directions."""
     trace = bench.path("trace.json")
-    bench.trace([standin("ttrun"), "--pairs", "0", "--programs", "0", "--dispatches", "1"], "--tt-dispatch", "on", "--trace-out", trace,
-                env=tt_env("e2b"))
+    bench.trace(
+        [standin("ttrun"), "--pairs", "0", "--programs", "0", "--dispatches", "1"],
+        "--tt-dispatch",
+        "on",
+        "--trace-out",
+        trace,
+        env=tt_env("e2b"),
+    )
     with open(trace, encoding="utf-8") as f:
-        what = {e["args"]["fn"]: e["args"].get("what") for e in json.load(f)["traceEvents"] if "shards" in str(e.get("args", {}).get("fn"))}
+        what = {
+            e["args"]["fn"]: e["args"].get("what")
+            for e in json.load(f)["traceEvents"]
+            if "shards" in str(e.get("args", {}).get("fn"))
+        }
     eq("buffers of reads and writes", (what["enqueue_read_shards"], len(what)), (what["enqueue_write_shards"], 2))
 
 
@@ -510,7 +607,9 @@ def runs_of(db, pid):
 
 
 def clock_run(bench, gen, clock, *args):
-    out, db, _ = bench.trace([standin("ttrun"), "--chips", "2", "--programs", "100", *args], "--tt-dispatch", "on", env=tt_env(gen))
+    out, db, _ = bench.trace(
+        [standin("ttrun"), "--chips", "2", "--programs", "100", *args], "--tt-dispatch", "on", env=tt_env(gen)
+    )
     return check_clock(gen, clock, last_json(out), db)
 
 
@@ -520,20 +619,28 @@ def check_clock(gen, clock, book, db):
     eq(f"{gen}: runs", len(got), len(book["runs"]))
     got.sort(key=lambda r: (int(r["device"]), int(r["seen_ns"]), int(r["start_cycles"])))
     errors = []
-    for r, (chip, program, start, end, enqueued, reported) in zip(got, sorted(book["runs"], key=lambda r: (r[0], r[5], r[2]))):
+    for r, (chip, program, start, end, enqueued, reported) in zip(
+        got, sorted(book["runs"], key=lambda r: (r[0], r[5], r[2]))
+    ):
         eq(f"{gen}: chip and program", (r["device"], r["program"]), (chip, program))
         eq(f"{gen}: clock", r["clock"], clock)
         true(f"{gen}: reported at {r['seen_ns']}, not {reported}", int(r["seen_ns"]) >= reported)
         bound = float("inf") if r["error_ns"] is None else int(r["error_ns"])
         for name, value, want in (("start", r["start_ns"], start), ("end", r["end_ns"], end)):
-            true(f"{gen}: {name} of {program} is {int(value) - want} ns off, bound {bound}", abs(int(value) - want) <= bound)
+            true(
+                f"{gen}: {name} of {program} is {int(value) - want} ns off, bound {bound}",
+                abs(int(value) - want) <= bound,
+            )
             errors.append(abs(int(value) - want))
     programs = {(p["device"], p["program"]): p for p in db["tenstorrent"]["programs"] if p["pid"] == book["pid"]}
     for chip, program, *_ in book["runs"]:
         row = programs[chip, program]
         eq(f"{gen}: runs and kernels of {program}", (row["runs"], row["kernels"]), (1, book["kernels"][program % 4]))
-    layouts = {(c["record_layout"], c["layout_certain"], c["refused_layout"]) for c in db["tenstorrent"]["clocks"]
-               if c["pid"] == book["pid"] and c["records"]}
+    layouts = {
+        (c["record_layout"], c["layout_certain"], c["refused_layout"])
+        for c in db["tenstorrent"]["clocks"]
+        if c["pid"] == book["pid"] and c["records"]
+    }
     eq(f"{gen}: record layout, whether it is certain, records refused for it", layouts, {(RECORDS[gen], True, 0)})
     errors.sort()
     print(f"{gen}: errors: median {errors[len(errors) // 2]} ns, largest {errors[-1]} ns")
@@ -542,19 +649,34 @@ def check_clock(gen, clock, book, db):
 
 @timeout(60)
 def test_clock_pairs(bench):
-    """50 ppm off, 1 us of jitter, 5 % outliers; by the time stamp counter and by CLOCK_MONOTONIC; all three record layouts."""
-    runs, db = trace_all(bench, ("e2a", "e2b", "e2i", "e2b48"), [standin("ttrun"), "--chips", "2", "--programs", "100"],
-                         "--tt-dispatch", "on")
+    """
+    50 ppm off, 1 us of jitter, 5 % outliers; by the time stamp counter and by CLOCK_MONOTONIC; all
+    three record layouts.
+    """
+    runs, db = trace_all(
+        bench,
+        ("e2a", "e2b", "e2i", "e2b48"),
+        [standin("ttrun"), "--chips", "2", "--programs", "100"],
+        "--tt-dispatch",
+        "on",
+    )
     for gen, lines in runs.items():
         largest, median = check_clock(gen, "pairs", lines[-1], db)
         true(f"{gen}: largest error {largest} ns, median {median} ns", median < 2000 and largest < 20000)
-    shown = subprocess.run([TTMON, "db", "show", bench.path("db.json")], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(
+        [TTMON, "db", "show", bench.path("db.json")], capture_output=True, text=True, check=True
+    ).stdout
     true(f"certain layouts have no line: {shown}", "RECORDS " not in shown and "CLOCKS" in shown)
     db["tenstorrent"]["clocks"][0].update(layout_certain=False, refused_layout=3)
     with open(bench.path("doubt.json"), "w", encoding="utf-8") as f:
         json.dump(db, f)
-    shown = subprocess.run([TTMON, "db", "show", bench.path("doubt.json")], capture_output=True, text=True, check=True).stdout
-    true(f"layouts that are not certain: {shown}", "RECORDS    1 device: another layout" in shown and "RECORDS    3 of the profiler not used" in shown)
+    shown = subprocess.run(
+        [TTMON, "db", "show", bench.path("doubt.json")], capture_output=True, text=True, check=True
+    ).stdout
+    true(
+        f"layouts that are not certain: {shown}",
+        "RECORDS    1 device: another layout" in shown and "RECORDS    3 of the profiler not used" in shown,
+    )
 
 
 def test_clock_of_the_record(bench):
@@ -572,8 +694,12 @@ def test_clock_of_newer_consumers(bench):
     """Records of 72 and 80 bytes. What their consumer calibrates Tracy with is no device clock. Records without an end, or with one before
     their start, count and take nothing from their batch."""
     for gen in ("e2b72", "e4"):
-        out, db, _ = bench.trace([standin("ttrun"), "--chips", "2", "--programs", "100", "--batch", "5", "--untimed"], "--tt-dispatch", "on",
-                                 env=tt_env(gen))
+        out, db, _ = bench.trace(
+            [standin("ttrun"), "--chips", "2", "--programs", "100", "--batch", "5", "--untimed"],
+            "--tt-dispatch",
+            "on",
+            env=tt_env(gen),
+        )
         book = last_json(out)
         check_clock(gen, "envelope", book, db)
         clocks = [c for c in db["tenstorrent"]["clocks"] if c["pid"] == book["pid"]]

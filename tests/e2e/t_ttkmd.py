@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Host memory that tt-kmd holds: what can be tested on a host without the driver. With a stand-in for it: tests/vm/g_kmd.py."""
+"""
+Host memory that tt-kmd holds: what can be tested on a host without the driver. With a stand-in for
+it: tests/vm/g_kmd.py.
+"""
 import json
 import os
 import subprocess
@@ -30,7 +33,9 @@ def programs(bench, *options):
     sock = bench.path("sock")
     target = bench.target(standin("scen"), "--wait", "copies")
     daemon = bench.daemon("--socket", sock, "--pid", str(target.pid), *options)
-    sent = subprocess.run([TTMON, "probes", "--json", "--socket", sock], capture_output=True, text=True, check=True).stdout
+    sent = subprocess.run(
+        [TTMON, "probes", "--json", "--socket", sock], capture_output=True, text=True, check=True
+    ).stdout
     text = subprocess.run([TTMON, "probes", "-v", "--socket", sock], capture_output=True, text=True, check=True).stdout
     daemon.stop()
     target.go()

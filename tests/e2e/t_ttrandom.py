@@ -11,7 +11,11 @@ from tt_host import Host, book_figures, figures
 PROGRAMS = int(os.environ.get("TTMON_TT_PROGRAMS", "48"))
 SEED = int(os.environ.get("TTMON_TT_SEED", "1"))
 # As the library is since 2026, with each of its profilers, where the primary pair is inlined, and in 2025.
-TARGETS = ("e2b", "e4", "e2b64", "e2i", "e1", "e2a") if PROGRAMS < 1000 else 3 * ("e2b", "e4", "e1", "e2i", "e2b64", "e2a", "e2b72", "e2b48")
+TARGETS = (
+    ("e2b", "e4", "e2b64", "e2i", "e1", "e2a")
+    if PROGRAMS < 1000
+    else 3 * ("e2b", "e4", "e1", "e2i", "e2b64", "e2a", "e2b72", "e2b48")
+)
 # Marks that excuse a figure. "partial" is none: what was there before the tracer came is not in the book either.
 MARKS = {"lost", "limit", "mesh assumed", "mesh pending", "uncalibrated", "cb unknown"}
 ATTACH_EVERY = 12 if PROGRAMS < 1000 else 400  # quiet points
@@ -34,7 +38,9 @@ def settle(host, books):
             return {}, {}
         if time.monotonic() > end:
             marked = {pid: why for pid, why in bad.items() if MARKS & set(there.get(pid, {"flags": []})["flags"])}
-            return {pid: f"{why} ({there.get(pid, {}).get('flags')})" for pid, why in bad.items() if pid not in marked}, marked
+            return {
+                pid: f"{why} ({there.get(pid, {}).get('flags')})" for pid, why in bad.items() if pid not in marked
+            }, marked
         time.sleep(0.03)
 
 
@@ -43,8 +49,12 @@ def test_programs(bench):
     host = Host(bench, "t3k")
     daemon = host.service("--ring-size", "32768")
     each = PROGRAMS // len(TARGETS)
-    targets = [host.target(gen, "ttrandom", "--programs", str(each), "--seed", str(SEED * 100 + i), "--chips", str(2 + 2 * (i % 4)))
-               for i, gen in enumerate(TARGETS)]
+    targets = [
+        host.target(
+            gen, "ttrandom", "--programs", str(each), "--seed", str(SEED * 100 + i), "--chips", str(2 + 2 * (i % 4))
+        )
+        for i, gen in enumerate(TARGETS)
+    ]
     host.wait_probed([t.pid for t in targets])
     for target in targets:
         target.go()

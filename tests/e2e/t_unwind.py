@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Call stacks by unwind tables: programs without frame pointers against their own books (tests/standin/unwind.h), and what hurts the process that unwinds."""
+"""
+Call stacks by unwind tables: programs without frame pointers against their own books
+(tests/standin/unwind.h), and what hurts the process that unwinds.
+"""
 import collections
 import json
 import os
@@ -39,7 +42,9 @@ class Traced:
 
     def __init__(self, bench, program, *options, env=None):
         book = bench.path(program + ".book")
-        _, self.db, self.daemon = bench.trace([standin(program)], *DEPTH, *options, env={"UNWIND_BOOK": book, **PATIENT, **(env or {})})
+        _, self.db, self.daemon = bench.trace(
+            [standin(program)], *DEPTH, *options, env={"UNWIND_BOOK": book, **PATIENT, **(env or {})}
+        )
         self.wrong, self.whole, self.n, self.by = [], 0, 0, {}
         stacks = read_book(book)
         for a in self.db["allocations"]:
@@ -51,7 +56,7 @@ class Traced:
             self.by[stack.get("by")] = self.by.get(stack.get("by"), 0) + 1
             # Of a program with frame pointers two frames of libc are not seen at the end.
             less = 2 if stack.get("by") == "frame_pointers" else 0
-            if got != want[:len(got)]:
+            if got != want[: len(got)]:
                 self.wrong.append((stack, got, want))
             elif stack.get("end") == "complete" and len(got) < len(want) - less:
                 self.wrong.append((stack, got, want))
@@ -66,7 +71,10 @@ class Traced:
 
 
 def test_c(bench):
-    """Recursion, alloca, aligned frames, qsort, tail calls, signal handlers, longjmp, 16 threads, a library that is closed again."""
+    """
+    Recursion, alloca, aligned frames, qsort, tail calls, signal handlers, longjmp, 16 threads, a
+    library that is closed again.
+    """
     Traced(bench, "unwind").check(0.99, {"tables"})
 
 
@@ -93,7 +101,10 @@ def test_stripped(bench):
 
 
 def test_frame_pointers(bench):
-    """A program that has them is copied once for each of its stacks, and its sites are those that it had without unwinding."""
+    """
+    A program that has them is copied once for each of its stacks, and its sites are those that it
+    had without unwinding.
+    """
     run = Traced(bench, "unwind_fp")
     run.check(0.99, {"frame_pointers", "tables"})
     true(f"most by frame pointers: {run.by}", run.by["frame_pointers"] > 0.7 * run.n)
@@ -117,7 +128,10 @@ def stacks_of_size(db, size):
 
 
 def test_odd_places(bench):
-    """A signal after each instruction of a function and of the PLT, which it calls through for the first time, and in the vDSO."""
+    """
+    A signal after each instruction of a function and of the PLT, which it calls through for the
+    first time, and in the vDSO.
+    """
     run = Traced(bench, "unwind")
     run.check(0.99, {"tables"})
     with open(standin("unwind"), "rb") as f:
@@ -125,19 +139,34 @@ def test_odd_places(bench):
     steps = [a for a in run.db["allocations"] if a["size"] == 40960 and a["method"] == "host_alloc"]
     at = [int(run.db["sites"][a["site"]]["frames"][3][1], 16) - plt for a in steps]
     true(f"{len(steps)} steps", len(steps) > 20)
-    true(f"in the PLT's first entry, and in another one: {at}", any(0 <= x < 16 for x in at) and any(16 <= x < n for x in at))
+    true(
+        f"in the PLT's first entry, and in another one: {at}",
+        any(0 <= x < 16 for x in at) and any(16 <= x < n for x in at),
+    )
     vdso = stacks_of_size(run.db, 45056)
     if not vdso:
         raise Skip("the vDSO asks the kernel for the time here")
-    eq("in the vDSO", [(stack["end"], "in_vdso" in names, names[-1]) for stack, names in vdso], [("complete", True, "_start")])
+    eq(
+        "in the vDSO",
+        [(stack["end"], "in_vdso" in names, names[-1]) for stack, names in vdso],
+        [("complete", True, "_start")],
+    )
 
 
 def test_code_without_a_table(bench):
     """Code that the program makes: the walk ends there and says so, or believes a frame pointer and says that."""
     _, db, _ = bench.trace([standin("unwind")], *DEPTH, env={"UNWIND_JIT": "1", **PATIENT})
-    eq("no frame pointer", stacks_of_size(db, 49152), [({"by": "tables", "end": "no_table"}, ["unwind_pin", "from_made"])])
-    (stack, names), = stacks_of_size(db, 53248)
-    eq("a frame pointer", (stack, names[:3], names[-1]), ({"by": "guessed", "end": "complete"}, ["unwind_pin", "from_made", "main"], "_start"))
+    eq(
+        "no frame pointer",
+        stacks_of_size(db, 49152),
+        [({"by": "tables", "end": "no_table"}, ["unwind_pin", "from_made"])],
+    )
+    ((stack, names),) = stacks_of_size(db, 53248)
+    eq(
+        "a frame pointer",
+        (stack, names[:3], names[-1]),
+        ({"by": "guessed", "end": "complete"}, ["unwind_pin", "from_made", "main"], "_start"),
+    )
 
 
 def test_musl(bench):
@@ -147,12 +176,31 @@ def test_musl(bench):
     source = os.path.join(TOP, "tests", "standin", "unwind_musl.c")
     for kind, flags in (("static", ["-static", "-no-pie", "-fno-pie"]), ("dynamic", ["-pie", "-fPIE"])):
         program = bench.path("unwind_musl_" + kind)
-        subprocess.run(["musl-gcc", "-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-Wl,--build-id", *flags, "-o", program, source], check=True)
-        _, db, _ = bench.trace([program], *DEPTH, "--alloc-fn", f"unwind_musl_{kind}:unwind_alloc,size=1,out=ret", env=PATIENT)
+        subprocess.run(
+            [
+                "musl-gcc",
+                "-O2",
+                "-fomit-frame-pointer",
+                "-fno-optimize-sibling-calls",
+                "-Wl,--build-id",
+                *flags,
+                "-o",
+                program,
+                source,
+            ],
+            check=True,
+        )
+        _, db, _ = bench.trace(
+            [program], *DEPTH, "--alloc-fn", f"unwind_musl_{kind}:unwind_alloc,size=1,out=ret", env=PATIENT
+        )
         got = {size: stacks_of_size(db, size) for size in (100, 200, 300)}
-        for size, names in ((100, ["recursive"] * 6 + ["main"]), (200, ["on_signal"]), (300, ["recursive"] * 3 + ["in_thread"])):
-            (stack, frames), = got[size]
-            eq(f"{kind}, {size} bytes: {stack}", (stack["by"], frames[:len(names)]), ("tables", names))
+        for size, names in (
+            (100, ["recursive"] * 6 + ["main"]),
+            (200, ["on_signal"]),
+            (300, ["recursive"] * 3 + ["in_thread"]),
+        ):
+            ((stack, frames),) = got[size]
+            eq(f"{kind}, {size} bytes: {stack}", (stack["by"], frames[: len(names)]), ("tables", names))
             true(f"{kind}, {size} bytes: {stack}", stack["end"] in ("complete", "no_table"))
         print(f"    {kind}: {[(stack['end'], len(frames)) for s in got.values() for stack, frames in s]}")
 
@@ -179,7 +227,9 @@ def test_shown(bench):
     """`ttmon db show` says how a stack was found where that matters."""
     run = Traced(bench, "unwind")
     one = next(a for a in run.db["allocations"] if a["method"] == "host_alloc")
-    text = subprocess.run([TTMON, "db", "show", bench.path("db.json"), one["id"]], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run(
+        [TTMON, "db", "show", bench.path("db.json"), one["id"]], capture_output=True, text=True, check=True
+    ).stdout
     true(text, re.search(r"stack +by unwind tables; it is whole", text))
 
 
@@ -204,7 +254,17 @@ def unwinder_of(daemon):
 def at_the_gate(bench, program, *options, env=None):
     """The program, half-way: (daemon, what lets it go on)."""
     gate = bench.path("gate")
-    daemon = bench.daemon("--log-level", "debug", "--dump-db", bench.path("db.json"), *DEPTH, *options, cmd=[program], env={"UNWIND_WAIT": gate, **PATIENT, **(env or {})}, wait=False)
+    daemon = bench.daemon(
+        "--log-level",
+        "debug",
+        "--dump-db",
+        bench.path("db.json"),
+        *DEPTH,
+        *options,
+        cmd=[program],
+        env={"UNWIND_WAIT": gate, **PATIENT, **(env or {})},
+        wait=False,
+    )
     wait_for("the program is half-way", lambda: os.path.exists(gate + ".ready"))
 
     def go():
@@ -220,11 +280,16 @@ def call_stacks(sock):
 
 
 def hurt(bench, how):
-    """The program goes on with 16 threads when the process that unwinds has been hurt: (database, the daemon's lines)."""
+    """
+    The program goes on with 16 threads when the process that unwinds has been hurt: (database, the
+    daemon's lines).
+    """
     sock = bench.path("sock")
     daemon, go = at_the_gate(bench, standin("unwind_static"), *STATIC, "--socket", sock)
     pid = unwinder_of(daemon)
-    wait_for("all until now are found", lambda: (lambda s: s["found"] >= 85 and s["found"] == s["copied"])(call_stacks(sock)))
+    wait_for(
+        "all until now are found", lambda: (lambda s: s["found"] >= 85 and s["found"] == s["copied"])(call_stacks(sock))
+    )
     with open(f"/proc/{pid}/status", encoding="ascii") as f:
         status = dict(x.split(":\t", 1) for x in f.read().splitlines())
     eq("capabilities", [status["CapEff"], status["CapPrm"], status["NoNewPrivs"]], ["0" * 16, "0" * 16, "1"])
@@ -257,7 +322,16 @@ def test_status(bench):
 def test_budget(bench):
     """The CPU time of the process that unwinds is the daemon's: the budget has it."""
     sock = bench.path("sock")
-    daemon, go = at_the_gate(bench, standin("unwind_static"), *STATIC, "--socket", sock, "--max-overhead", "100", env={"UNWIND_SPIN": "60", "TTMOND_BUDGET_MS": "200"})
+    daemon, go = at_the_gate(
+        bench,
+        standin("unwind_static"),
+        *STATIC,
+        "--socket",
+        sock,
+        "--max-overhead",
+        "100",
+        env={"UNWIND_SPIN": "60", "TTMOND_BUDGET_MS": "200"},
+    )
     pid = unwinder_of(daemon)
 
     def used(process):
@@ -273,11 +347,19 @@ def test_budget(bench):
     began, shares = now(), []
     while now()[0] - began[0] < 2 or now()[2] - began[2] < 0.15:
         time.sleep(0.2)
-        shares.append(json.loads(subprocess.run([TTMON, "status", "--socket", sock, "--json"], capture_output=True, text=True, check=False).stdout)["budget"]["daemon_percent"])
+        shares.append(
+            json.loads(
+                subprocess.run(
+                    [TTMON, "status", "--socket", sock, "--json"], capture_output=True, text=True, check=False
+                ).stdout
+            )["budget"]["daemon_percent"]
+        )
     ended, stacks = now(), call_stacks(sock)
     wall, own, helper = (b - a for a, b in zip(began, ended))
     told = sum(shares) / len(shares) / 100 * wall * os.cpu_count()
-    print(f"    daemon {own:.2f} s, process that unwinds {helper:.2f} s in {wall:.2f} s; the budget has {told:.2f} s; {stacks}")
+    print(
+        f"    daemon {own:.2f} s, process that unwinds {helper:.2f} s in {wall:.2f} s; the budget has {told:.2f} s; {stacks}"
+    )
     true(f"cpu_ns {stacks['cpu_ns']}", abs(stacks["cpu_ns"] / 1e9 - used(pid)) < 0.2 * used(pid) + 0.05)
     true(f"the budget has {told:.2f} s of {own:.2f} + {helper:.2f} s", told > own + 0.4 * helper)
     os.kill(int(re.search(r"tracing .* \(process (\d+)\)", daemon.stderr()).group(1)), signal.SIGTERM)
@@ -329,9 +411,16 @@ def test_killed(bench):
     true(said, "process that unwinds call stacks has ended" in said)
     by = {s["stack"]["by"] for s in db["sites"][1:]}
     eq("found by", by, {"tables", "unchecked"})
-    odd = [(s["stack"], s["allocs"], [f[2] for f in s["frames"]][:3]) for s in db["sites"][1:] if s["stack"]["end"] != "complete" or len(s["frames"]) < 4]
-    # A stack that ended early before that may have the same frames: such a site is not called unchecked, but not complete either.
-    doubtful = [s["allocs"] for s in db["sites"][1:] if s["stack"]["by"] == "unchecked" or s["stack"]["end"] != "complete"]
+    odd = [
+        (s["stack"], s["allocs"], [f[2] for f in s["frames"]][:3])
+        for s in db["sites"][1:]
+        if s["stack"]["end"] != "complete" or len(s["frames"]) < 4
+    ]
+    # A stack that ended early before that may have the same frames: such a site is not called
+    # unchecked, but not complete either.
+    doubtful = [
+        s["allocs"] for s in db["sites"][1:] if s["stack"]["by"] == "unchecked" or s["stack"]["end"] != "complete"
+    ]
     true(f"those of the threads in {odd}", sum(doubtful) >= 16 * 16)
 
 
@@ -343,12 +432,12 @@ def test_stopped(bench):
 
 
 def section(data, name):
-    shoff, = struct.unpack_from("<Q", data, 40)
+    (shoff,) = struct.unpack_from("<Q", data, 40)
     entsize, num, strndx = struct.unpack_from("<HHH", data, 58)
     headers = [struct.unpack_from("<IIQQQQIIQQ", data, shoff + i * entsize) for i in range(num)]
     names = headers[strndx][4]
     for h in headers:
-        if data[names + h[0]:data.index(b"\0", names + h[0])] == name:
+        if data[names + h[0] : data.index(b"\0", names + h[0])] == name:
             return h[4], h[5]
     raise KeyError(name)
 
@@ -395,7 +484,7 @@ def test_return_probes_of_others(bench):
         data = f.read()
     names = subprocess.run(["nm", standin("unwind")], capture_output=True, text=True, check=True).stdout
     at = next(int(x.split()[0], 16) for x in names.splitlines() if x.split()[-1].startswith("in_recursion"))
-    phoff, = struct.unpack_from("<Q", data, 32)
+    (phoff,) = struct.unpack_from("<Q", data, 32)
     for i in range(struct.unpack_from("<H", data, 56)[0]):
         kind, _, off, vaddr, _, filesz = struct.unpack_from("<IIQQQQ", data, phoff + 56 * i)
         if kind == 1 and vaddr <= at < vaddr + filesz:
@@ -418,7 +507,9 @@ def test_return_probes_of_others(bench):
     plain = Traced(bench, "unwind")
 
     def stacks(db):
-        return collections.Counter(tuple(frames_of(db, a["site"])) for a in db["allocations"] if a["method"] == "host_alloc")
+        return collections.Counter(
+            tuple(frames_of(db, a["site"])) for a in db["allocations"] if a["method"] == "host_alloc"
+        )
 
     print(f"    {run.whole} of {run.n} stacks whole, {len(run.wrong)} other than backtrace() says")
     eq("stacks that differ", stacks(run.db) - stacks(plain.db), collections.Counter())

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One verdict: every view says the same of the same memory: the summary, the database, db show, advise, heat, the page, the service and libttmon."""
+"""
+One verdict: every view says the same of the same memory: the summary, the database, db show,
+advise, heat, the page, the service and libttmon.
+"""
 import base64
 import gzip
 import json
@@ -58,7 +61,10 @@ def of_database(db):
 def of_advise(path):
     """By function, as the method is not in it."""
     doc = json.loads(run("advise", "--json", path))
-    return {function(s["call_site"].split(" < ")): (s["advice"], s["gain_ns"], s["reason"]) for s in doc["programs"][0]["advice"]}
+    return {
+        function(s["call_site"].split(" < ")): (s["advice"], s["gain_ns"], s["reason"])
+        for s in doc["programs"][0]["advice"]
+    }
 
 
 def of_heat(path):
@@ -67,7 +73,9 @@ def of_heat(path):
     for r in rows:
         if r["advice"] is None:
             continue
-        found.setdefault((function(r["call_site"].split(" < ")), r["method"]), set()).add((r["advice"], r["gain_ns"], r["reason"]))
+        found.setdefault((function(r["call_site"].split(" < ")), r["method"]), set()).add(
+            (r["advice"], r["gain_ns"], r["reason"])
+        )
     for key, verdicts in found.items():
         eq(f"verdicts of {key} in heat", len(verdicts), 1)
     return {key: verdicts.pop() for key, verdicts in found.items()}
@@ -85,16 +93,22 @@ def of_page(bench, path):
         meta = part_of(f.read(), "meta")
     eq("words", tuple(meta["advice_words"]), ADVICE)
     found = {}
-    for site, method, advice, gain, reason in zip(meta["site"], meta["method"], meta["verdict"], meta["gain"], meta["reason"]):
+    for site, method, advice, gain, reason in zip(
+        meta["site"], meta["method"], meta["verdict"], meta["gain"], meta["reason"]
+    ):
         frames = meta["sites"][site][1].split(" < ")
-        found.setdefault((function(frames), meta["methods"][method][0]), set()).add((ADVICE[advice], gain, meta["advice_reasons"][reason]))
+        found.setdefault((function(frames), meta["methods"][method][0]), set()).add(
+            (ADVICE[advice], gain, meta["advice_reasons"][reason])
+        )
     return {key: verdicts.pop() for key, verdicts in found.items() if len(verdicts) == 1}
 
 
 def of_show(path):
     """What `db show` says is to be changed: {function: (advice, text, reason)}"""
     found = {}
-    for m in re.finditer(rf"^  ({'|'.join(ADVICE)}) +({GAIN}) +\d\.\d\d  .*\n        (.*)\n        (.*)$", run("db", "show", path), re.M):
+    for m in re.finditer(
+        rf"^  ({'|'.join(ADVICE)}) +({GAIN}) +\d\.\d\d  .*\n        (.*)\n        (.*)$", run("db", "show", path), re.M
+    ):
         found[function(m[6].split(" < "))] = m[1], m[2], m[7]
     return found
 
@@ -142,7 +156,13 @@ def test_offload(bench):
 @timeout(120)
 def test_churn(bench):
     """Many short ones: of several sizes, most of them never copied."""
-    all_views(bench, "churn", {"pin_image": "keep", "pin_masks": "unpin", "pin_boxes": "unpin", "pin_classes": "unpin"}, "--step-us", "100")
+    all_views(
+        bench,
+        "churn",
+        {"pin_image": "keep", "pin_masks": "unpin", "pin_boxes": "unpin", "pin_classes": "unpin"},
+        "--step-us",
+        "100",
+    )
 
 
 @timeout(120)
@@ -177,7 +197,10 @@ def test_service(bench):
     keys = ("advice", "gain_ns", "gain_low_ns", "gain_high_ns", "reason", "copies", "copied")
 
     def same():
-        """What a pin costs is measured of the whole host: where others pin, it may be another price by the next question."""
+        """
+        What a pin costs is measured of the whole host: where others pin, it may be another price by
+        the next question.
+        """
         rows = {(r["method"], r["advice"]): r for r in lines_of(service, "/v1/advice") if r["pid"] == program.pid}
         eq("advice", sorted(rows), [("custom", "pin"), ("host_alloc", "keep")])
         hot = rows["custom", "pin"]
@@ -186,13 +209,20 @@ def test_service(bench):
         spot = next(s for s in spots["spots"] if s["pid"] == program.pid)
         eq("hot spot", {k: spot[k] for k in keys}, {k: hot[k] for k in keys})
         rows = json.loads(run("heat", "--json", "-n", "0", "-p", str(program.pid), "-s", service.sock))["rows"]
-        eq("heat of what is hot", {(r["advice"], r["gain_ns"], r["reason"]) for r in rows if r["method"] == "custom"}, {(hot["advice"], hot["gain_ns"], hot["reason"])})
+        eq(
+            "heat of what is hot",
+            {(r["advice"], r["gain_ns"], r["reason"]) for r in rows if r["method"] == "custom"},
+            {(hot["advice"], hot["gain_ns"], hot["reason"])},
+        )
         return spots
 
     spots = retry(5, same)
     # The note's list: live allocations by how often they were moved, pinned ones too.
-    eq("hottest allocations", sorted((a["pinned"], a["copies"], a["copied"]) for a in spots["allocations"] if a["pid"] == program.pid),
-       [(False, 40, 40 * 4194304), (True, 40, 40 * 2097152)])
+    eq(
+        "hottest allocations",
+        sorted((a["pinned"], a["copies"], a["copied"]) for a in spots["allocations"] if a["pid"] == program.pid),
+        [(False, 40, 40 * 4194304), (True, 40, 40 * 2097152)],
+    )
 
 
 def advice_of(service, program):
@@ -201,7 +231,10 @@ def advice_of(service, program):
 
 @timeout(120)
 def test_just_allocated(bench):
-    """Memory that is milliseconds old has its call site in everything that is asked for, and the verdict of the rest of it."""
+    """
+    Memory that is milliseconds old has its call site in everything that is asked for, and the
+    verdict of the rest of it.
+    """
     service = Service(bench, *OWN)
     program = Program(bench)
     program.probed(service)
@@ -209,19 +242,27 @@ def test_just_allocated(bench):
     program.do("pin hot 4194304")
     program.do("copy hot 100")
     # The call's stack is known from then on, also where the interpreter was built without frame pointers.
-    retry(10, lambda: true("no site", all(r["site"] for r in lines_of(service, "/v1/advice") if r["pid"] == program.pid)))
+    retry(
+        10, lambda: true("no site", all(r["site"] for r in lines_of(service, "/v1/advice") if r["pid"] == program.pid))
+    )
     site, end = None, time.monotonic() + 20 * PATIENCE
     for i in range(1, 6):
         program.do(f"pin young{i} 4096")
         seen = 0
         while seen <= i:
             true(f"{i + 1} allocations are not seen", time.monotonic() < end)
-            rows = [r for r in lines_of(service, "/v1/advice") if r["pid"] == program.pid and r["method"] == "host_alloc"]
+            rows = [
+                r for r in lines_of(service, "/v1/advice") if r["pid"] == program.pid and r["method"] == "host_alloc"
+            ]
             seen = sum(r["allocs"] for r in rows)
             # A stack that is still being unwound: for these milliseconds its call site is not known, and that is said.
             young = [r for r in rows if r["advice"] == "unknown" and not r["site"]]
             rows = [r for r in rows if r not in young]
-            eq(f"verdicts on {seen} allocations of one call site", [(r["advice"], site in (None, r["site"])) for r in rows], [("keep", True)])
+            eq(
+                f"verdicts on {seen} allocations of one call site",
+                [(r["advice"], site in (None, r["site"])) for r in rows],
+                [("keep", True)],
+            )
             site = rows[0]["site"]
             true(f"{rows}: no site", site)
         retry(10, lambda: true("no site", all(r["site"] for r in advice_of(service, program))))
@@ -229,7 +270,9 @@ def test_just_allocated(bench):
     mine = []
     while len(mine) < 7:
         true("the last allocation is not seen", time.monotonic() < end)
-        mine = [a for a in service.get("/v1/db")["allocations"] if a["pid"] == program.pid and a["method"] == "host_alloc"]
+        mine = [
+            a for a in service.get("/v1/db")["allocations"] if a["pid"] == program.pid and a["method"] == "host_alloc"
+        ]
         eq("call sites in a database that is asked for", {a["site"] for a in mine} - {0}, {site})
 
 
@@ -240,8 +283,18 @@ def test_libttmon(bench):
     path = bench.path("db.json")
     rows = of_database(db)
     stats = bench.path("stats.json")
-    subprocess.run([standin("work"), "churn", "--step-us", "0"], check=True, timeout=60 * PATIENCE,
-                   env=dict(os.environ, LD_PRELOAD=f"{OUT}/libttmon/libttmon-pin.so", TTMON_PIN_DB=path, TTMON_PIN_SITES="all", TTMON_PIN_STATS=stats))
+    subprocess.run(
+        [standin("work"), "churn", "--step-us", "0"],
+        check=True,
+        timeout=60 * PATIENCE,
+        env=dict(
+            os.environ,
+            LD_PRELOAD=f"{OUT}/libttmon/libttmon-pin.so",
+            TTMON_PIN_DB=path,
+            TTMON_PIN_SITES="all",
+            TTMON_PIN_STATS=stats,
+        ),
+    )
     with open(stats, encoding="utf-8") as f:
         done = json.load(f)["done"]
     kept = sum(v[0] == "keep" for v in rows.values())

@@ -22,8 +22,10 @@ def stolen():
 @contextlib.contextmanager
 def hogs(*cpus):
     """A process on each of these CPUs that never gives it away."""
+
     def pin(cpu):
         return lambda: os.sched_setaffinity(0, {cpu})
+
     cmd = [sys.executable, "-c", "while True: pass"]
     # pylint: disable-next=subprocess-popen-preexec-fn,consider-using-with
     running = [subprocess.Popen(cmd, preexec_fn=pin(cpu)) for cpu in cpus]
@@ -65,9 +67,11 @@ def held(bench, mode, count, us, cpu=-1, seed=1, args=()):
     all_add_up(db)
     s = process(db, book["pid"])["waits"]["sync"]
     inner, outer = book["inner"], book["outer"]
-    print(f"{mode}: {s['calls']} calls, on {s['on_cpu_ns']} in [{inner['cpu']}, {outer['cpu']}] + steal {steal}, "
-          f"run queue {s['run_queue_ns']} in [{inner['runq']}, {outer['runq']}], "
-          f"unknown {s['unknown']} of {s['unknown_ns']} ns")
+    print(
+        f"{mode}: {s['calls']} calls, on {s['on_cpu_ns']} in [{inner['cpu']}, {outer['cpu']}] + steal {steal}, "
+        f"run queue {s['run_queue_ns']} in [{inner['runq']}, {outer['runq']}], "
+        f"unknown {s['unknown']} of {s['unknown_ns']} ns"
+    )
     eq("calls", s["calls"], count)
     eq("unobserved, unended", (s["unobserved"], s["unended"]), (0, 0))
     # A kernel that keeps switches from tracers: those calls are told apart, and not wrong.

@@ -25,7 +25,9 @@ def main():
             print(f"FAIL {name}: {path} is not built: make bpf-build")
             failed = True
             continue
-        done = subprocess.run([path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
+        done = subprocess.run(
+            [path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False
+        )
         lines = [x for x in done.stdout.splitlines() if x.startswith(("ok ", "FAIL ", "# "))]
         print("\n".join(lines))
         if done.returncode or not any(x.startswith("ok ") for x in lines):

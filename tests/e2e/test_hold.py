@@ -23,9 +23,16 @@ class Bench:
         self.runner = os.path.join(folder, "hold_run")
         self.target = os.path.join(folder, "target")
         cc = os.environ.get("CC", "cc").split()
-        sources = ["tests/e2e/hold_run.c"] + [f"daemon/io/hold/{n}.c" for n in ("hold", "keeper", "heldfile")] + [f"lib/os/{n}.c" for n in ("log", "detached", "helpers")] + ["lib/base/fmt.c"]
+        sources = (
+            ["tests/e2e/hold_run.c"]
+            + [f"daemon/io/hold/{n}.c" for n in ("hold", "keeper", "heldfile")]
+            + [f"lib/os/{n}.c" for n in ("log", "detached", "helpers")]
+            + ["lib/base/fmt.c"]
+        )
         include = ["-I", "include", "-I", "."]
-        subprocess.run(cc + ["-std=gnu11", "-O2"] + include + ["-o", self.runner] + sources + ["-lpthread"], cwd=ROOT, check=True)
+        subprocess.run(
+            cc + ["-std=gnu11", "-O2"] + include + ["-o", self.runner] + sources + ["-lpthread"], cwd=ROOT, check=True
+        )
         subprocess.run(cc + ["-O2", "-static", "-o", self.target, "tests/e2e/hold_target.c"], cwd=ROOT, check=True)
 
     def run(self, *cmd, **kw):
@@ -72,8 +79,10 @@ def test_many_execs(b):
 
 def test_mapped_libraries(b):
     """Every executable mapping of a Python with extension modules is asked for, and opened."""
-    code = ("import ctypes, json, sqlite3, ssl, sys\n"
-            "print(*sorted({l.split()[4] for l in open('/proc/self/maps') if 'r-xp' in l and '.so' in l}))")
+    code = (
+        "import ctypes, json, sqlite3, ssl, sys\n"
+        "print(*sorted({l.split()[4] for l in open('/proc/self/maps') if 'r-xp' in l and '.so' in l}))"
+    )
     done, _, asked = b.run(sys.executable, "-c", code, stdout=subprocess.PIPE)
     check("status", done.returncode, 0)
     mapped = {int(n) for n in done.stdout.split()}
@@ -89,7 +98,9 @@ def test_mount_namespace(b):
     """What the path names there, not what it names here."""
     there = os.path.join(b.dir, "there")
     shutil.copy("/bin/true", there)
-    done, _, asked = b.run("unshare", "-m", "sh", "-c", f"mount --bind {b.target} {there} && cd {b.dir} && {there} 3; ./there 4; exit $?")
+    done, _, asked = b.run(
+        "unshare", "-m", "sh", "-c", f"mount --bind {b.target} {there} && cd {b.dir} && {there} 3; ./there 4; exit $?"
+    )
     check("status", done.returncode, 4)
     check("execs of the static program", asked.count(("exec", inode(b.target))), 2)
     check("execs of what it covers", asked.count(("exec", inode(there))), 0)

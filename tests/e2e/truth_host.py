@@ -27,11 +27,26 @@ PAGEABLE_METHODS = {"mmap", "custom"}
 SAME = {None: "unknown", "pin it": "pin", "unpin it": "unpin", "do not pin": "no-pin"}
 WORDS = PIN | UNPIN | {"keep", "unknown", "cold"}
 HOST_METHODS = PINNED_METHODS | PAGEABLE_METHODS
-COLUMNS = {"pin hot": ("pin_hot", "pin_was", "late_pin_hot"), "pin cold": ("pin_cold", "late_pin_cold"),
-           "page hot": ("page_hot", "page_was", "page_d2h", "late_page_hot", "late_page_d2h", "page_cold"), "D2H pinned": ("pin_d2h",),
-           "registered": ("reg_hot", "reg_cold", "reg_was", "late_reg_hot"),
-           "old mapping": ("old_hot", "old_d2h", "old_gone", "old_cold", "old_reg", "old_edge0", "old_edge1", "old_edge2", "old_edge3", "old_edge4"),
-           "heap": ("heap_small", "heap_big", "heap_d2h", "heap_cold", "heap_reg")}
+COLUMNS = {
+    "pin hot": ("pin_hot", "pin_was", "late_pin_hot"),
+    "pin cold": ("pin_cold", "late_pin_cold"),
+    "page hot": ("page_hot", "page_was", "page_d2h", "late_page_hot", "late_page_d2h", "page_cold"),
+    "D2H pinned": ("pin_d2h",),
+    "registered": ("reg_hot", "reg_cold", "reg_was", "late_reg_hot"),
+    "old mapping": (
+        "old_hot",
+        "old_d2h",
+        "old_gone",
+        "old_cold",
+        "old_reg",
+        "old_edge0",
+        "old_edge1",
+        "old_edge2",
+        "old_edge3",
+        "old_edge4",
+    ),
+    "heap": ("heap_small", "heap_big", "heap_d2h", "heap_cold", "heap_reg"),
+}
 
 
 class Workload:
@@ -46,8 +61,13 @@ class Workload:
         self.args, self.pid, self.proc = [standin("truth"), ctl, say], None, None
 
     def start(self, env=None, ours=True):
-        """By itself. Under -- CMD the daemon starts args. Not ours: a child of init, which ends when its commands do."""
-        self.proc = subprocess.Popen(self.args if ours else ["setsid", "-f", *self.args], env=dict(os.environ, **(env or {})), cwd=self.bench.dir)
+        """
+        By itself. Under -- CMD the daemon starts args. Not ours: a child of init, which ends when
+        its commands do.
+        """
+        self.proc = subprocess.Popen(
+            self.args if ours else ["setsid", "-f", *self.args], env=dict(os.environ, **(env or {})), cwd=self.bench.dir
+        )
         self.bench.procs.append(self.proc)
         return self.begun()
 
@@ -97,7 +117,10 @@ class Buffer:
         return sum(n for t, _, d, n, _ in self.copies if t >= begin and direction in (None, d))
 
     def right(self, alive):
-        """Verdicts that do no harm. Of memory that need not be touched, none is needed. alive: it may be too young to be called cold."""
+        """
+        Verdicts that do no harm. Of memory that need not be touched, none is needed. alive: it may
+        be too young to be called cold.
+        """
         if self.was_pinned:
             return UNPIN | {"cold"} | ({"keep"} if alive else set()) if self.cold else {"keep"}
         return {"keep", "no-pin"} if self.cold else PIN
@@ -110,14 +133,31 @@ class Book:
         self.buffers = {b["name"]: Buffer(b) for b in doc["buffers"]}
         # A pool's blocks, of which all are pinned and copied.
         for i, b in enumerate(doc["blocks"]):
-            self.buffers[f"block{i}"] = Buffer({"name": f"block{i}", "what": "reg" if b["registered"] else "pin", "addr": b["addr"], "size": b["size"],
-                                               "made": b["made"], "pinned": b["made"], "unpinned": b["freed"], "freed": b["freed"], "asked": -1,
-                                               "copies": [[b["made"], b["made"], "h2d", b["copies"], b["bytes"]]]})
+            self.buffers[f"block{i}"] = Buffer(
+                {
+                    "name": f"block{i}",
+                    "what": "reg" if b["registered"] else "pin",
+                    "addr": b["addr"],
+                    "size": b["size"],
+                    "made": b["made"],
+                    "pinned": b["made"],
+                    "unpinned": b["freed"],
+                    "freed": b["freed"],
+                    "asked": -1,
+                    "copies": [[b["made"], b["made"], "h2d", b["copies"], b["bytes"]]],
+                }
+            )
 
     def over(self, addr, size, alloc_ns=None, free_ns=None):
         """Buffers that lie in this memory while it was there."""
-        return [b for b in self.buffers.values() if b.addr < addr + size and b.end > addr and (free_ns is None or b.made < free_ns)
-                and (not alloc_ns or not b.freed or b.freed > alloc_ns)]
+        return [
+            b
+            for b in self.buffers.values()
+            if b.addr < addr + size
+            and b.end > addr
+            and (free_ns is None or b.made < free_ns)
+            and (not alloc_ns or not b.freed or b.freed > alloc_ns)
+        ]
 
     def named(self, text):
         """Buffers by the innermost function of a call stack; those of make_all are what was registered late."""
@@ -156,7 +196,12 @@ class Sums(Book):
         self.doc = doc
 
     def sums(self):
-        return {(d, mem): pair for d, mems in self.doc["transfers"].items() for mem, pair in mems.items() if mem in ("pinned", "pageable")}
+        return {
+            (d, mem): pair
+            for d, mems in self.doc["transfers"].items()
+            for mem, pair in mems.items()
+            if mem in ("pinned", "pageable")
+        }
 
     def peak_bytes(self):
         return self.doc["pins"]
@@ -169,8 +214,12 @@ class Demo(Book):
     """
 
     STEPS = 250
-    SITES = (("batch", r"load_batch_pageable|upload_batch"), ("weights", r"alloc_weights_pinned|upload_weights"), ("staging", r"alloc_staging_never_used"),
-             ("churn", r"churn_small_pins"))
+    SITES = (
+        ("batch", r"load_batch_pageable|upload_batch"),
+        ("weights", r"alloc_weights_pinned|upload_weights"),
+        ("staging", r"alloc_staging_never_used"),
+        ("churn", r"churn_small_pins"),
+    )
 
     def __init__(self, pid):
         self.pid, self.now, self.blocks, self.buffers = pid, 0, [], {}
@@ -189,8 +238,20 @@ class Demo(Book):
         self.buffers["staging"].cold = True
 
     def add(self, name, addr, size, is_pinned):
-        self.buffers[name] = Buffer({"name": name, "what": "pin" if is_pinned else "map", "addr": addr, "size": size, "made": 0, "pinned": int(is_pinned), "unpinned": 0,
-                                     "freed": 0, "asked": -1, "copies": [[0, 0, "h2d", self.STEPS, self.STEPS * size]]})
+        self.buffers[name] = Buffer(
+            {
+                "name": name,
+                "what": "pin" if is_pinned else "map",
+                "addr": addr,
+                "size": size,
+                "made": 0,
+                "pinned": int(is_pinned),
+                "unpinned": 0,
+                "freed": 0,
+                "asked": -1,
+                "copies": [[0, 0, "h2d", self.STEPS, self.STEPS * size]],
+            }
+        )
         if name == "churn":
             self.buffers[name].right = lambda alive: {"keep", "unpin", "unpin it", "no-pin", "do not pin", "cold"}
             self.buffers[name].moved = lambda direction=None, begin=0: 1 << 40
@@ -224,7 +285,9 @@ class Row:
         self.bad = set()
         self.agreed = {}  # by moment and memory: what the first view said, and which that was
         self.moment = None
-        self.alone = True  # the database holds no other run of this program: whoever sums up runs says the same as who does not
+        self.alone = (
+            True  # the database holds no other run of this program: whoever sums up runs says the same as who does not
+        )
 
     # ---- one statement ----
     def fault(self, view, names, what):
@@ -235,7 +298,10 @@ class Row:
             self.wrong.append(line)
 
     def verdict(self, view, buffers, verdict, earlier=False):
-        """A verdict for this memory. earlier: said some time ago, when more or less was known than other views know now."""
+        """
+        A verdict for this memory. earlier: said some time ago, when more or less was known than
+        other views know now.
+        """
         if verdict is not None and verdict not in WORDS and verdict.replace("-", " ") in WORDS:
             verdict = verdict.replace("-", " ")
             self.fault(view, [], f"{verdict!r} is written with a hyphen")
@@ -277,13 +343,19 @@ class Row:
         if got > want:
             self.fault(view, names, f"{got} copies {direction or ''}, there were {want}")
         elif got < want and not at_least and not any(b.goes_on for b in buffers):
-            self.fault(view, names, f"{got} copies {direction or ''}, there were {want}, and nothing says that it is a lower bound")
+            self.fault(
+                view,
+                names,
+                f"{got} copies {direction or ''}, there were {want}, and nothing says that it is a lower bound",
+            )
 
     def extent(self, view, buffers, size):
         """What is advised is the memory that was copied, not a mapping around it."""
         hot = [b for b in buffers if not b.was_pinned and b.copies]
         if hot and size > sum(b.size for b in hot) + 4 * PAGE:
-            self.fault(view, [b.name for b in buffers], f"{size} bytes, of which {sum(b.size for b in hot)} were copied")
+            self.fault(
+                view, [b.name for b in buffers], f"{size} bytes, of which {sum(b.size for b in hot)} were copied"
+            )
 
     def complete(self, view, complete, reasons):
         if complete and self.missed:
@@ -297,12 +369,22 @@ class Row:
     def state(self, names):
         if any(n in self.bad for n in names):
             return "WRONG"
-        missing = [(n, a) for n in names for a in ("verdict", "kind") if (n, a) in self.unknown or (n, a) not in self.known]
+        missing = [
+            (n, a) for n in names for a in ("verdict", "kind") if (n, a) in self.unknown or (n, a) not in self.known
+        ]
         return "right" if not missing else f"{len(missing)}?"
 
     def needs(self, book):
-        """Cells: what something should be said of. Nothing need be said of ordinary memory that nothing is done with."""
-        return [(b.name, a) for b in book.buffers.values() for a in ("verdict", "kind", "copies") if b.copies or b.was_pinned and a != "copies"]
+        """
+        Cells: what something should be said of. Nothing need be said of ordinary memory that
+        nothing is done with.
+        """
+        return [
+            (b.name, a)
+            for b in book.buffers.values()
+            for a in ("verdict", "kind", "copies")
+            if b.copies or b.was_pinned and a != "copies"
+        ]
 
     def line(self, book):
         cells = self.needs(book)
@@ -315,8 +397,11 @@ class Row:
                 grid.append(f"{column}: WRONG")
             elif mine:
                 grid.append(f"{column}: {sum(c in unknown for c in mine) or 'no'} of {len(mine)} unknown")
-        return (f"{self.name}: {len(cells)} cells, {len(cells) - len(wrong) - len(unknown)} right, {len(unknown)} unknown, {len(wrong)} wrong; "
-                + "; ".join(grid) + self.by_view()), unknown
+        return (
+            f"{self.name}: {len(cells)} cells, {len(cells) - len(wrong) - len(unknown)} right, {len(unknown)} unknown, {len(wrong)} wrong; "
+            + "; ".join(grid)
+            + self.by_view()
+        ), unknown
 
     def by_view(self):
         """How many statements of each view are wrong."""
@@ -345,7 +430,14 @@ class Row:
 
 # ---- views ----
 def run(*args, ok=(0, 1)):
-    done = subprocess.run([TTMON, *args], capture_output=True, text=True, check=False, timeout=60 * PATIENCE, env=dict(os.environ, LC_ALL="C.UTF-8"))
+    done = subprocess.run(
+        [TTMON, *args],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60 * PATIENCE,
+        env=dict(os.environ, LC_ALL="C.UTF-8"),
+    )
     true(f"ttmon {args}: {done.returncode} {done.stderr}", done.returncode in ok)
     return done.stdout, done.stderr, done.returncode
 
@@ -378,7 +470,12 @@ def hosts(allocs):
 
 
 def span(a):
-    return int(a["addr"], 16), a["size"], None if "old" in a["flags"] else int(a["alloc_ns"] or 0), int(a["free_ns"]) if a["free_ns"] else None
+    return (
+        int(a["addr"], 16),
+        a["size"],
+        None if "old" in a["flags"] else int(a["alloc_ns"] or 0),
+        int(a["free_ns"]) if a["free_ns"] else None,
+    )
 
 
 def kind_of(a):
@@ -408,10 +505,17 @@ def allocations(row, view, book, allocs):
             own = [a for a in mine if kind_of(a) == "pinned" and len(book.over(*span(a))) == 1]
             for d in ("h2d", "d2h"):
                 if own and b.copies:
-                    row.copies(f"{view} transfers", [b], sum((a["transfers"] or {}).get(d, [0])[0] for a in own),
-                               any(bounded(a) or a["transfers"] is None for a in own), d)
+                    row.copies(
+                        f"{view} transfers",
+                        [b],
+                        sum((a["transfers"] or {}).get(d, [0])[0] for a in own),
+                        any(bounded(a) or a["transfers"] is None for a in own),
+                        d,
+                    )
         elif kinds:
-            row.kind(f"{view} kind", [b], "unknown" if "unknown" in kinds else "pinned" if "pinned" in kinds else "pageable")
+            row.kind(
+                f"{view} kind", [b], "unknown" if "unknown" in kinds else "pinned" if "pinned" in kinds else "pageable"
+            )
 
 
 def group(row, view, book, spots, allocs):
@@ -422,7 +526,11 @@ def group(row, view, book, spots, allocs):
         if s["method"] not in HOST_METHODS:
             continue
         members = members_of(s, allocs)
-        buffers = {b.name: b for a in members for b in book.over(*span(a))} if members else {b.name: b for b in book.named(s.get("call_site")) or book.sized(s["size"])}
+        buffers = (
+            {b.name: b for a in members for b in book.over(*span(a))}
+            if members
+            else {b.name: b for b in book.named(s.get("call_site")) or book.sized(s["size"])}
+        )
         buffers = list(buffers.values())
         # A mapping with a registration over it is judged by its own copies, unless it is not known whose they are.
         unknown = s.get("kind") == "unknown" or members and all(a.get("kind") == "unknown" for a in members)
@@ -430,7 +538,11 @@ def group(row, view, book, spots, allocs):
             buffers = [b for b in buffers if not b.was_pinned]
         if s["method"] in PINNED_METHODS:
             buffers = [b for b in buffers if b.was_pinned]
-        if s["advice"] not in ("keep", "unknown", None) or s["method"] in PINNED_METHODS or any(b.copies for b in buffers):
+        if (
+            s["advice"] not in ("keep", "unknown", None)
+            or s["method"] in PINNED_METHODS
+            or any(b.copies for b in buffers)
+        ):
             row.verdict(view, buffers, s["advice"])
         if s["advice"] in PIN:
             row.extent(view, buffers, s["bytes"])
@@ -471,15 +583,24 @@ def processes(row, view, book, proc):
         got = [sum(p[i] for p in proc["transfers"].get(d, {}).values()) for i in (0, 1)]
         total = [sum(p[i] for (dd, _), p in want.items() if dd == d) for i in (0, 1)]
         if got != total and not (at_least and got[0] <= total[0]):
-            row.fault(view, [], f"{got} copies and bytes {d}, there were {total}{'' if at_least else ', and nothing says that it is a lower bound'}")
+            row.fault(
+                view,
+                [],
+                f"{got} copies and bytes {d}, there were {total}{'' if at_least else ', and nothing says that it is a lower bound'}",
+            )
     peak = proc["pinned_peak_bytes"]
     if peak is not None and (peak > book.peak_bytes() or peak < book.peak_bytes() and not at_least):
-        row.fault(view, [], f"pinned peak {peak}, there was {book.peak_bytes()}{'' if at_least else ', and nothing says that it is a lower bound'}")
+        row.fault(
+            view,
+            [],
+            f"pinned peak {peak}, there was {book.peak_bytes()}{'' if at_least else ', and nothing says that it is a lower bound'}",
+        )
 
 
 def database(row, view, book, db):
     allocs = [a for a in db["allocations"] if a["pid"] == book.pid]
-    # A call site is looked for once in 2 MiB: a block beside another one may have none, and what is said of the others is not said of it.
+    # A call site is looked for once in 2 MiB: a block beside another one may have none, and what is
+    # said of the others is not said of it.
     book.nameless = {int(a["addr"], 0) for a in allocs if not a["site"] and a["method"] in PINNED_METHODS}
     allocations(row, view, book, allocs)
     index = [p["index"] for p in db["processes"] if p["pid"] == book.pid]
@@ -495,10 +616,18 @@ def database(row, view, book, db):
 
 
 SAYS = re.compile(r"^\s*(?P<v>allocate pinned|unpin it|unpin|pin it|pin|keep|unknown|\?|-)\s{2,}", re.I)
-HEADS = ((re.compile(r"^(HOTTEST UNPINNED)"), "pageable", None), (re.compile(r"^(COLDEST PINNED)"), "pinned", "unpin"), (re.compile(r"^ALLOCATE PINNED"), "pageable", "pin"),
-         (re.compile(r"^DO NOT PIN"), None, "no-pin"), (re.compile(r"^UNPIN\b"), "pinned", "unpin"), (re.compile(r"^KEEP\b"), "pinned", "keep"),
-         (re.compile(r"^PIN\b"), None, "pin"), (re.compile(r"^UNKNOWN\b"), "unknown", "unknown"), (re.compile(r"^ADVICE  +GAIN"), None, "line"),
-         (re.compile(r"^[A-Z]{4,}"), None, None))
+HEADS = (
+    (re.compile(r"^(HOTTEST UNPINNED)"), "pageable", None),
+    (re.compile(r"^(COLDEST PINNED)"), "pinned", "unpin"),
+    (re.compile(r"^ALLOCATE PINNED"), "pageable", "pin"),
+    (re.compile(r"^DO NOT PIN"), None, "no-pin"),
+    (re.compile(r"^UNPIN\b"), "pinned", "unpin"),
+    (re.compile(r"^KEEP\b"), "pinned", "keep"),
+    (re.compile(r"^PIN\b"), None, "pin"),
+    (re.compile(r"^UNKNOWN\b"), "unknown", "unknown"),
+    (re.compile(r"^ADVICE  +GAIN"), None, "line"),
+    (re.compile(r"^[A-Z]{4,}"), None, None),
+)
 COUNT = re.compile(r"(?P<least>>= ?|at least )?(?P<n>[\d,]+) cop(?:ies|y)\b")
 
 
@@ -539,7 +668,10 @@ def by_address(book, line):
 
 
 def count(row, view, buffers, counted):
-    """In a text it is not said of which direction the copies are: it is neither more than all, nor fewer than one of them without a word."""
+    """
+    In a text it is not said of which direction the copies are: it is neither more than all, nor
+    fewer than one of them without a word.
+    """
     n, least = int(counted["n"].replace(",", "")), bool(counted["least"])
     if not buffers or any(b.name == "churn" for b in buffers):
         return
@@ -558,7 +690,9 @@ def summary(row, book, err):
             kind = "pinned"
         elif re.match(r"[A-Z]{4}|$", line) and not line.startswith("ADVICE"):
             kind = None
-        found = re.match(r"\s*(pin it|unpin it|allocate pinned|keep|unknown|-)\s+([\d.]+ \w+)\s+(>= ?)?([\d,]+|-)\s+(.+)", line)
+        found = re.match(
+            r"\s*(pin it|unpin it|allocate pinned|keep|unknown|-)\s+([\d.]+ \w+)\s+(>= ?)?([\d,]+|-)\s+(.+)", line
+        )
         if not found:
             continue
         buffers = book.named(found[5].split(" < ")[0]) or by_address(book, line)
@@ -570,7 +704,11 @@ def summary(row, book, err):
         shown = size_of(found[2])
         hot = [b for b in buffers if not b.was_pinned and b.copies]
         if found[1] in PIN and hot and shown > 1.06 * sum(b.size for b in hot) + 4 * PAGE:
-            row.fault("summary", [b.name for b in buffers], f"{found[2]}, of which {sum(b.size for b in hot)} bytes were copied")
+            row.fault(
+                "summary",
+                [b.name for b in buffers],
+                f"{found[2]}, of which {sum(b.size for b in hot)} bytes were copied",
+            )
     if row.missed and not re.search(r">=|at least|lower bound|not seen|unknown|incomplete|not complete|missed", err):
         row.fault("summary", [], "nothing says that something was missed")
 
@@ -596,7 +734,11 @@ def after(row, bench, book, err, path, heat=True):
     out, _, _ = run("db", "show", path)
     text(row, "db show", book, out.splitlines())
     said = re.search(r"(?im)^.*\b(in)?complete\b.*$", "\n".join(out.splitlines()[:6]))
-    row.complete("db show", bool(said) and not said[1] and "not complete" not in said[0].lower(), said[0] if said else "nothing at the top")
+    row.complete(
+        "db show",
+        bool(said) and not said[1] and "not complete" not in said[0].lower(),
+        said[0] if said else "nothing at the top",
+    )
     out, err, status = run("advise", path)
     text(row, "advise", book, out.splitlines())
     row.complete("advise", status == 0, err)
@@ -625,9 +767,20 @@ def heat_map(row, book, view, *args):
         if not buffers:
             continue
         if "pinned" in r:
-            kind = "unknown" if r["pinned"] is None or r.get("kind") == "unknown" else "pinned" if r["pinned"] else "pageable"
+            kind = (
+                "unknown"
+                if r["pinned"] is None or r.get("kind") == "unknown"
+                else "pinned"
+                if r["pinned"]
+                else "pageable"
+            )
             # An ordinary mapping below a registration is still one.
-            if not (kind == "pageable" and r["method"] == "mmap" and all(b.what in ("reg", "old_reg", "heap_reg") for b in buffers) and not r["copies"]):
+            if not (
+                kind == "pageable"
+                and r["method"] == "mmap"
+                and all(b.what in ("reg", "old_reg", "heap_reg") for b in buffers)
+                and not r["copies"]
+            ):
                 row.kind(view, buffers, kind)
         if r.get("copies") is not None and (r["copies"] > 0 or r.get("pinned")):
             row.copies(view, buffers, r["copies"], bounded(r))
@@ -660,8 +813,18 @@ def view_page(row, book, meta):
         if not (kind == "pageable" and over[0].what in ("reg", "old_reg", "heap_reg")):
             row.kind("view page", over, kind)
             for d in ("h2d", "d2h"):
-                row.copies("view page", over, meta[d][i], bool(meta.get("at_least", {}).get(i) if isinstance(meta.get("at_least"), dict) else
-                                                              (meta.get("at_least") or [0] * (i + 1))[i]) or kind == "unknown", d)
+                row.copies(
+                    "view page",
+                    over,
+                    meta[d][i],
+                    bool(
+                        meta.get("at_least", {}).get(i)
+                        if isinstance(meta.get("at_least"), dict)
+                        else (meta.get("at_least") or [0] * (i + 1))[i]
+                    )
+                    or kind == "unknown",
+                    d,
+                )
             b, code = over[0], meta["verdict"][i]
             # 0: not known, 1: to be pinned in the next run, 2: not.
             if code == 1 and not b.copies or code == 2 and b.copies:
@@ -716,12 +879,22 @@ def figures(row, book, sock, on):
     page, _ = get(sock, "/metrics")
     known = metric(page, "ttmond_known")
     says = {re.search(r'family="(\w+)"', labels)[1]: value for labels, value in known.items()}
-    want = {"transfers": sum(n for n, _ in book.sums().values()), "pinned": sum(b.size for b in book.buffers.values() if b.was_pinned and not b.unpinned)}
-    for family, name, limit in (("transfer", "ttmond_transfers_total", want["transfers"]), ("alloc", "ttmond_host_pinned_bytes", want["pinned"])):
+    want = {
+        "transfers": sum(n for n, _ in book.sums().values()),
+        "pinned": sum(b.size for b in book.buffers.values() if b.was_pinned and not b.unpinned),
+    }
+    for family, name, limit in (
+        ("transfer", "ttmond_transfers_total", want["transfers"]),
+        ("alloc", "ttmond_host_pinned_bytes", want["pinned"]),
+    ):
         samples = [v for labels, v in metric(page, name).items() if "group" not in labels]
         # ttmond_known says since when all is seen: of what was before, the figures say nothing.
         if samples and sum(samples) < limit and family not in says:
-            row.fault("/metrics", [], f"{name} is {sum(samples):.0f}, there was {limit}, and there is no ttmond_known of {family}")
+            row.fault(
+                "/metrics",
+                [],
+                f"{name} is {sum(samples):.0f}, there was {limit}, and there is no ttmond_known of {family}",
+            )
         if samples and family not in on:
             row.fault("/metrics", [], f"{name} is there though {family} is not on")
         if family not in says and row.missed is False:
@@ -743,22 +916,37 @@ def figures(row, book, sock, on):
             if "transfer" not in on and p["copies"] is not None:
                 row.fault("top", [], f"{p['copies']} copies in an interval in which nobody looked")
             if p["pinned_bytes"] is not None and p["pinned_bytes"] < want["pinned"] and not p.get("at_least"):
-                row.fault("top", [], f"{p['pinned_bytes']} bytes pinned, there were {want['pinned']}, and nothing says that it is a lower bound")
+                row.fault(
+                    "top",
+                    [],
+                    f"{p['pinned_bytes']} bytes pinned, there were {want['pinned']}, and nothing says that it is a lower bound",
+                )
 
 
 def sums(row, view, p, want, pinned):
     for name, limit in (("copies", want["transfers"]), (pinned, want["pinned"])):
-        if p[name] is not None and (p[name] > limit and not name.endswith("peak") or p[name] < limit and not p.get("at_least")):
-            row.fault(view, [], f"{name} {p[name]}, there were {limit}{'' if p.get('at_least') else ', and nothing says that it is a lower bound'}")
+        if p[name] is not None and (
+            p[name] > limit and not name.endswith("peak") or p[name] < limit and not p.get("at_least")
+        ):
+            row.fault(
+                view,
+                [],
+                f"{name} {p[name]}, there were {limit}{'' if p.get('at_least') else ', and nothing says that it is a lower bound'}",
+            )
 
 
 def slot_file(row, book, path):
-    """Sums over the slots of a file; each slot is of its own time, so that a lower bound of the sum is said by a null in one of them."""
+    """
+    Sums over the slots of a file; each slot is of its own time, so that a lower bound of the sum is
+    said by a null in one of them.
+    """
     out, _, _ = run("slots", "--json", "-p", str(book.pid), path)
     slots = [json.loads(line) for line in out.splitlines()]
     rows = [r for slot in slots for r in slot.get("rows", []) if r["pid"] == book.pid]
     want = sum(n for n, _ in book.sums().values())
-    got, unknown = sum(r["copies"] or 0 for r in rows), any(r["copies"] is None or "at_least" in r.get("flags", []) for r in rows)
+    got, unknown = sum(r["copies"] or 0 for r in rows), any(
+        r["copies"] is None or "at_least" in r.get("flags", []) for r in rows
+    )
     # A gap that is found later is told by the host's figures of a slot in which this process may not have run.
     unknown |= any(slot["copies"] is None for slot in slots)
     if got > want or got < want and not unknown and row.missed is not False:
@@ -766,26 +954,46 @@ def slot_file(row, book, path):
     out, _, _ = run("slots", "--json", "--sum", "-p", str(book.pid), path)
     for r in map(json.loads, out.splitlines()):
         if r["copies"] is not None and r["copies"] < want and not r.get("at_least") and row.missed:
-            row.fault("slots --sum", [], f"{r['copies']} copies, there were {want}, and nothing says that it is a lower bound")
+            row.fault(
+                "slots --sum", [], f"{r['copies']} copies, there were {want}, and nothing says that it is a lower bound"
+            )
 
 
 # ---- the next run, which is told what to do by the database ----
 def advised(row, bench, db, runtime, commands):
-    """libttmon is asked before each pin, and libttmon-pin does it by itself: hot memory is pinned, and what is not known is left as it is."""
+    """
+    libttmon is asked before each pin, and libttmon-pin does it by itself: hot memory is pinned, and
+    what is not known is left as it is.
+    """
     row.moment = None
     work = Workload(bench, "asked").start()
     work.do(f"ask {os.path.join(LIB, 'libttmon.so')} {db}", f"load {runtime}", *commands)
     for b in work.book().buffers.values():
         if b.what in ("pin", "reg"):
-            row.verdict("libttmon", [b], {0: "unknown", 1: "unpin" if b.cold else "keep", 2: "unpin"}[b.asked] if b.asked != 1 or not b.cold else "keep")
+            row.verdict(
+                "libttmon",
+                [b],
+                {0: "unknown", 1: "unpin" if b.cold else "keep", 2: "unpin"}[b.asked]
+                if b.asked != 1 or not b.cold
+                else "keep",
+            )
     work.quit()
     work = Workload(bench, "pinned")
-    work.start({"LD_PRELOAD": f"{os.path.join(LIB, 'libttmon-pin.so')} {runtime}", "TTMON_PIN_DB": db, "TTMON_PIN_SITES": "all", "TTMON_PIN_STATS": bench.path("pin.stats")})
+    work.start(
+        {
+            "LD_PRELOAD": f"{os.path.join(LIB, 'libttmon-pin.so')} {runtime}",
+            "TTMON_PIN_DB": db,
+            "TTMON_PIN_SITES": "all",
+            "TTMON_PIN_STATS": bench.path("pin.stats"),
+        }
+    )
     work.do("load -", *commands, f"runtime {runtime}")
     book = work.book()
     for b in book.buffers.values():
         if b.what == "pin" and b.copies and not b.host:
-            row.fault("libttmon-pin", [b.name], f"it is not pinned in the next run, though it was copied {b.moved()} times")
+            row.fault(
+                "libttmon-pin", [b.name], f"it is not pinned in the next run, though it was copied {b.moved()} times"
+            )
     work.quit()
 
 
@@ -809,7 +1017,11 @@ def tt_figure(row, view, what, got, want, bounded_):
         if n_got is None:
             row.unknown.add(key)
         elif n_got > n or n_got < n and not bounded_:
-            row.fault(view, [what], f"{t} {n_got}, it holds {n}{'' if bounded_ else ', and nothing says that it is a lower bound'}")
+            row.fault(
+                view,
+                [what],
+                f"{t} {n_got}, it holds {n}{'' if bounded_ else ', and nothing says that it is a lower bound'}",
+            )
         elif bounded_:
             row.unknown.add(key)
         else:
@@ -817,7 +1029,10 @@ def tt_figure(row, view, what, got, want, bounded_):
 
 
 def tt_views(row, host, truth):
-    """truth: by process, what it holds. Of /v1/devices, the files and ttmon smi; no other process holds anything on this made-up host."""
+    """
+    truth: by process, what it holds. Of /v1/devices, the files and ttmon smi; no other process
+    holds anything on this made-up host.
+    """
     doc = host.devices()
     chips = {}
     for pid, held in truth.items():
@@ -835,15 +1050,39 @@ def tt_views(row, host, truth):
                 for t in BOOK_TYPES:
                     got, want = sum(d["bytes"][t] or 0 for d in p["devices"]), sum(f[t] for f in held.values())
                     if got > want or got < want and not bounded_:
-                        row.fault("/v1/devices process", [str(pid)], f"{t} {got} of devices that are not known, it holds {want}")
+                        row.fault(
+                            "/v1/devices process",
+                            [str(pid)],
+                            f"{t} {got} of devices that are not known, it holds {want}",
+                        )
                 continue
             for logical, want in held.items():
                 d = devices.get(logical)
                 if d or not bounded_:
-                    tt_figure(row, "/v1/devices process", f"device {logical}", d and d["bytes"] or (dict.fromkeys(BOOK_TYPES, 0) if not d else None), want,
-                              bounded_ or bool(d and d.get("at_least")))
-    done = subprocess.run([TTMON, "smi", "--json", "--sysfs-root", f"{host.root}/sys", "--proc-root", f"{host.root}/proc", "--shm-root", host.shm],
-                          capture_output=True, text=True, check=False)
+                    tt_figure(
+                        row,
+                        "/v1/devices process",
+                        f"device {logical}",
+                        d and d["bytes"] or (dict.fromkeys(BOOK_TYPES, 0) if not d else None),
+                        want,
+                        bounded_ or bool(d and d.get("at_least")),
+                    )
+    done = subprocess.run(
+        [
+            TTMON,
+            "smi",
+            "--json",
+            "--sysfs-root",
+            f"{host.root}/sys",
+            "--proc-root",
+            f"{host.root}/proc",
+            "--shm-root",
+            host.shm,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     smi = {c["key_v1"]: c for c in json.loads(done.stdout)["chips"]}
     for bdf, want in chips.items():
         key = host.key(bdf)
@@ -856,7 +1095,11 @@ def tt_views(row, host, truth):
             if unknown:
                 row.fault("file", [f"chip {bdf}"], f"there is one ({totals}), though the chip's figures are not known")
             elif any(totals[t] < want[t] for t in want) and not bounded_:
-                row.fault("file", [f"chip {bdf}"], f"{totals}, there are {want}, and /v1/devices does not say that it is a lower bound")
+                row.fault(
+                    "file",
+                    [f"chip {bdf}"],
+                    f"{totals}, there are {want}, and /v1/devices does not say that it is a lower bound",
+                )
             if any(totals[t] > want[t] for t in want):
                 row.fault("file", [f"chip {bdf}"], f"{totals}, there are {want}")
         c = smi[str(key)]
@@ -879,19 +1122,37 @@ def tt_database(row, host, db, truth):
             for logical, want in held.items() if None not in devices else ():
                 d = devices.get(logical)
                 if d or not bounded_:
-                    tt_figure(row, "database process", f"device {logical}", d["bytes"] if d else dict.fromkeys(BOOK_TYPES, 0), want, bounded_ or bool(d and d.get("at_least")))
+                    tt_figure(
+                        row,
+                        "database process",
+                        f"device {logical}",
+                        d["bytes"] if d else dict.fromkeys(BOOK_TYPES, 0),
+                        want,
+                        bounded_ or bool(d and d.get("at_least")),
+                    )
     for bdf, want in chips.items():
         [chip] = [c for c in tt["chips"] if int(c["key_v1"], 16) == host.key(bdf)]
-        tt_figure(row, "database chip", f"chip {bdf}", chip["bytes"], want, bool(chip.get("at_least")) or "partial" in chip["flags"])
+        tt_figure(
+            row,
+            "database chip",
+            f"chip {bdf}",
+            chip["bytes"],
+            want,
+            bool(chip.get("at_least")) or "partial" in chip["flags"],
+        )
     if row.missed:
-        row.complete("database", db["completeness"]["complete"], [r for r in db["completeness"]["reasons"] if r != "cut"])
+        row.complete(
+            "database", db["completeness"]["complete"], [r for r in db["completeness"]["reasons"] if r != "cut"]
+        )
 
 
 def tt_line(row, say):
     cells = set(row.known) | row.unknown
     unknown = row.unknown
     wrong = {c for c in cells if c[0] in row.bad}
-    say(f"truth: {row.name}: {len(cells)} figures, {len(cells - unknown - wrong)} right, {len(unknown - wrong)} lower bounds or unknown, {len(wrong)} wrong")
+    say(
+        f"truth: {row.name}: {len(cells)} figures, {len(cells - unknown - wrong)} right, {len(unknown - wrong)} lower bounds or unknown, {len(wrong)} wrong"
+    )
     for what in row.wrong:
         print(f"WRONG {row.name}: {what}")
     true(f"{len(row.wrong)} statements are wrong, the first: {row.wrong[:1]}", not row.wrong)

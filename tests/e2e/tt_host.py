@@ -23,7 +23,7 @@ sys.path.insert(0, os.path.join(TOP, "tests", "standin"))
 import tt_tree  # noqa: E402
 
 BOOK_TYPES = ("dram", "l1", "l1_small", "trace", "cb")
-TRAYS = {"galaxy-wormhole": {0xc: 1, 0x8: 2, 0x0: 3, 0x4: 4}, "galaxy-blackhole": {0x0: 1, 0x4: 2, 0xc: 3, 0x8: 4}}
+TRAYS = {"galaxy-wormhole": {0xC: 1, 0x8: 2, 0x0: 3, 0x4: 4}, "galaxy-blackhole": {0x0: 1, 0x4: 2, 0xC: 3, 0x8: 4}}
 V1 = {"size": 9280, "slots": 992, "stride": 128, "name": 64}
 V2 = {"size": 8576, "slots": 856, "stride": 120, "name": 56}
 
@@ -49,20 +49,30 @@ def api(path, route):
 
 
 def wait_probed(path, pid):
-    """Until the service has probed the CUDA libraries of this process, or the program where it has none: calls before that are not seen."""
+    """
+    Until the service has probed the CUDA libraries of this process, or the program where it has
+    none: calls before that are not seen.
+    """
 
     def check():
         with open(f"/proc/{pid}/maps", encoding="utf-8") as f:
             mapped = {line.split(None, 5)[5].strip() for line in f if "/" in line}
-        mine = {name for name in mapped if re.search(r"/lib(cudart|cuda|myalloc)\b", name)} or {os.readlink(f"/proc/{pid}/exe")}
-        probed = {o["path"] for o in api(path, "/v1/probes")["objects"] if any(p["state"] == "attached" for p in o["probes"])}
+        mine = {name for name in mapped if re.search(r"/lib(cudart|cuda|myalloc)\b", name)} or {
+            os.readlink(f"/proc/{pid}/exe")
+        }
+        probed = {
+            o["path"] for o in api(path, "/v1/probes")["objects"] if any(p["state"] == "attached" for p in o["probes"])
+        }
         eq("libraries without probes", mine - probed, set())
 
     retry(20, check)
 
 
 def figures(process):
-    """Logical device to bytes by type, without those that hold nothing; None: all the devices together whose id is not known."""
+    """
+    Logical device to bytes by type, without those that hold nothing; None: all the devices together
+    whose id is not known.
+    """
     ret = {}
     for device in process["devices"]:
         for t, n in device["bytes"].items():
@@ -102,8 +112,10 @@ def book_diff(host, book, known=True):
     bad = [d for d in sorted(set(got) | set(want), key=str) if got.get(d) != want.get(d)]
     if not bad:
         return ""
-    return (f"{len(bad)} devices, {bad[0]}: {got.get(bad[0])}, not {want.get(bad[0])} (flags {process['flags']}, layout "
-            f"{process['layout']})")
+    return (
+        f"{len(bad)} devices, {bad[0]}: {got.get(bad[0])}, not {want.get(bad[0])} (flags {process['flags']}, layout "
+        f"{process['layout']})"
+    )
 
 
 def wait_equal(host, book, what, seconds=5, known=True):
@@ -146,9 +158,9 @@ class Host:
     @staticmethod
     def unique_id(chip, i):
         """UMD's, by facts/tenstorrent.md 4.2: what links tell is nowhere in sysfs."""
-        mangled = chip.board_id >> 4 & 0xf0000000 | chip.board_id & 0x0fffffff
+        mangled = chip.board_id >> 4 & 0xF0000000 | chip.board_id & 0x0FFFFFFF
         if chip.card == "galaxy-wormhole":
-            return 0xabc00000000 | i << 8 | 5
+            return 0xABC00000000 | i << 8 | 5
         if chip.card == "galaxy-blackhole":
             return chip.asic_id
         if chip.arch == "wormhole":
@@ -157,31 +169,50 @@ class Host:
 
     def service(self, *args):
         """ttmond for the whole host."""
-        roots = ["--sysfs-root", os.path.join(self.root, "sys"), "--proc-root", os.path.join(self.root, "proc"), "--shm-root", self.shm]
+        roots = [
+            "--sysfs-root",
+            os.path.join(self.root, "sys"),
+            "--proc-root",
+            os.path.join(self.root, "proc"),
+            "--shm-root",
+            self.shm,
+        ]
         return self.bench.daemon("--socket", self.socket, "--tt-shm-version", str(self.version), "-q", *roots, *args)
 
     def service_ahead(self, gens):
-        """A service that probed the libraries of these generations before a process maps them: what is started then is seen whole."""
+        """
+        A service that probed the libraries of these generations before a process maps them: what is
+        started then is seen whole.
+        """
         daemon = self.service("--ring-size", "32768", "--probe-ahead", standin("tt/*"))
         want = {os.path.realpath(standin(f"tt/{gen}/libtt_metal.so")) for gen in gens}
 
         def check():
             objects = api(self.socket, "/v1/probes")["objects"]
-            probed = {os.path.realpath(o["path"]) for o in objects if any(p["state"] == "attached" for p in o["probes"])}
+            probed = {
+                os.path.realpath(o["path"]) for o in objects if any(p["state"] == "attached" for p in o["probes"])
+            }
             eq("libraries without probes", want - probed, set())
 
         retry(20, check)
         return daemon
 
     def doubts(self, process):
-        """Its flags. "lost" is none where the service did lose records: every program of the machine fills its rings."""
+        """
+        Its flags. "lost" is none where the service did lose records: every program of the machine
+        fills its rings.
+        """
         lost = {"lost"} if api(self.socket, "/v1/status")["identity"]["lost"] else set()
         return sorted(set(process["flags"]) - lost)
 
     def target(self, gen, program, *args, env=None):
-        chips = ",".join(f"{c.bdf}={self.unique[c.bdf]}" + (f"+{self.unique[c.bdf + 'R']}" if c.bdf + "R" in self.unique else "")
-                         for c in reversed(self.chips))
-        target = self.bench.target(standin(program), *args, "--wait", env={**tt_env(gen), "STANDIN_TT_CHIPS": chips, **(env or {})})
+        chips = ",".join(
+            f"{c.bdf}={self.unique[c.bdf]}" + (f"+{self.unique[c.bdf + 'R']}" if c.bdf + "R" in self.unique else "")
+            for c in reversed(self.chips)
+        )
+        target = self.bench.target(
+            standin(program), *args, "--wait", env={**tt_env(gen), "STANDIN_TT_CHIPS": chips, **(env or {})}
+        )
         target.opened = self.visible((env or {}).get("TT_VISIBLE_DEVICES", ""))
         self.opened[target.pid] = target.opened
         return target
@@ -190,7 +221,9 @@ class Host:
         """As UMD: a set, local chips by bus address, then the remote ones."""
         bdfs = sorted(c.bdf for c in self.chips)
         parts = [p for p in text.split(",") if p]
-        seen = [b for i, b in enumerate(bdfs) if not parts or any(p == str(i) if p.isdigit() else p in b for p in parts)]
+        seen = [
+            b for i, b in enumerate(bdfs) if not parts or any(p == str(i) if p.isdigit() else p in b for p in parts)
+        ]
         return seen + [b + "R" for b in seen if b + "R" in self.unique]
 
     def devices(self):
@@ -221,7 +254,7 @@ class Host:
         if self.version != 1:
             return self.unique[bdf]
         bus = int(bdf[5:7], 16)
-        location = TRAYS[self.kind][bus >> 4] << 4 | (bus & 0xf) if self.kind in TRAYS else int(bdf.endswith("R"))
+        location = TRAYS[self.kind][bus >> 4] << 4 | (bus & 0xF) if self.kind in TRAYS else int(bdf.endswith("R"))
         return (chip.board_id << 8 | location) & (1 << 64) - 1
 
     def path(self, bdf):
@@ -248,7 +281,7 @@ class Host:
             eq(f"slot {i} of {active}: pid {pid}", pid != 0, i < active)
             if pid:
                 slots[pid] = dict(zip(BOOK_TYPES, held))
-                name = region[at + lay["name"]:at + lay["name"] + 64].split(b"\0")[0].decode()
+                name = region[at + lay["name"] : at + lay["name"] + 64].split(b"\0")[0].decode()
                 true(f"name {name!r}", name.startswith("tt") or pid not in self.opened)
         eq("totals are the sum of the slots", totals, {t: sum(s[t] for s in slots.values()) for t in BOOK_TYPES})
         return totals, slots
@@ -287,7 +320,9 @@ class Host:
         """
         retry(seconds, lambda: eq("difference", self.files_diff(books, but, maybe), ""))
         if all(p["tgid"] in self.opened for p in self.devices()["processes"]):
-            names = {self.path(bdf) for bdf in self.visible("")} | {f"{self.shm}/tt_device_{u}_memory" for u in self.unique.values()}
+            names = {self.path(bdf) for bdf in self.visible("")} | {
+                f"{self.shm}/tt_device_{u}_memory" for u in self.unique.values()
+            }
             eq("files that are no chip's", [p for p in self.files() if p not in names], [])
 
     def check_readers(self, books):
@@ -307,12 +342,17 @@ class Host:
             held = {p["pid"]: {t: p[t] for t in BOOK_TYPES} for p in seen["processes"] if p["seen"]}
             ours = {pid: f for pid, f in held.items() if any(f.values()) and pid in self.opened}
             eq(f"{bdf}: processes as a reader sees them", ours, want.get(bdf, {}))
-            eq(f"{bdf}: totals as a reader sees them", {t: seen["totals"][t] for t in BOOK_TYPES},
-               {t: sum(f[t] for f in held.values()) for t in BOOK_TYPES})
+            eq(
+                f"{bdf}: totals as a reader sees them",
+                {t: seen["totals"][t] for t in BOOK_TYPES},
+                {t: sum(f[t] for f in held.values()) for t in BOOK_TYPES},
+            )
 
     def wait_gone(self, books):
         """Only these processes hold anything, in the files and in the figures."""
         self.check_files(books, seconds=10)
         alive = {book["pid"] for book in books}
-        held = [p["tgid"] for p in self.devices()["processes"] if figures(p) and p["tgid"] in self.opened.keys() - alive]
+        held = [
+            p["tgid"] for p in self.devices()["processes"] if figures(p) and p["tgid"] in self.opened.keys() - alive
+        ]
         eq("processes that are gone and hold something", held, [])

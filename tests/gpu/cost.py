@@ -60,7 +60,9 @@ def measured(bench, ways):
     says = {}
     for _ in range(ROUNDS):
         for way in ways:
-            daemon = bench.daemon("--quiet", *TRACE, "--pid", str(target.pid), *WAYS[way]) if WAYS[way] is not None else None
+            daemon = (
+                bench.daemon("--quiet", *TRACE, "--pid", str(target.pid), *WAYS[way]) if WAYS[way] is not None else None
+            )
             took[way].append(turn(target))
             if daemon:
                 daemon.stop()

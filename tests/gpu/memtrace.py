@@ -24,8 +24,12 @@ args = parser.parse_args()
 STANDIN, KERNELS, FOLDER = gpu.ON_STANDIN, args.kernels, gpu.FOLDER
 PART = gpu.Part("memtrace")
 IMAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "memtrace.ptx")
-# By which way the program comes to the GPU: the driver with PTX, the runtime with a fat binary. The runtime does not work on the stand-in.
-PROGRAMS = {"driver": [os.path.join(FOLDER, "memtrace_drv"), "--image", IMAGE], "runtime": [os.path.join(FOLDER, "memtrace_rt")]}
+# By which way the program comes to the GPU: the driver with PTX, the runtime with a fat binary. The
+# runtime does not work on the stand-in.
+PROGRAMS = {
+    "driver": [os.path.join(FOLDER, "memtrace_drv"), "--image", IMAGE],
+    "runtime": [os.path.join(FOLDER, "memtrace_rt")],
+}
 SMALL, BIG, TIMES, LIMIT = (4096, 4096, 1, 60) if STANDIN else (1 << 16, 1 << 22, 10, 300)
 MODES = {"stream": (), "sample 64": ("--sample", "64"), "aggregate": ("--mode", "aggregate")}
 REPLAYS = 3  # of memtrace.c
@@ -71,7 +75,9 @@ class Recorded:
         """{(kernel, space, kind): sums of all such instructions}."""
         found = {}
         for s in self.report["sites"]:
-            row = found.setdefault((s["kernel"], s["space"], "atomic" if s["kind"] in ("atom", "red") else s["kind"]), {})
+            row = found.setdefault(
+                (s["kernel"], s["space"], "atomic" if s["kind"] in ("atom", "red") else s["kind"]), {}
+            )
             for key in ("requests", "lanes", "sectors", "lines", "ideal_sectors", "ideal_lane_sectors", "wavefronts"):
                 row[key] = row.get(key, 0) + s[key]
         return found
@@ -101,19 +107,26 @@ def probe(way="driver"):
     return dict(line.split(" ", 1) for line in run(command(way, "--probe")).stdout.splitlines())
 
 
-# Their lanes part, or add up at one place: how often they access in machine code depends on the compiler and on the GPU.
+# Their lanes part, or add up at one place: how often they access in machine code depends on the
+# compiler and on the GPU.
 ONLY_SHOWN = ("divergent", "atomics")
 
 
 # ---- checks ----
 def device(_):
-    """What the recorder counts on: multiprocessors have numbers below their count, and memory of a memfd can be given to the GPU."""
+    """
+    What the recorder counts on: multiprocessors have numbers below their count, and memory of a
+    memfd can be given to the GPU.
+    """
     for way in PROGRAMS:
         d = PART.fact(f"device by {way}", probe(way))
         for name, value in d.items():
             print(f"  {way}: {name}: {value}")
         eq("memory of a memfd, registered and written by the GPU: error", d["memfd"], "0")
-        true(f"%smid is up to {d['max_smid']} with {d['sms']} multiprocessors: rings are shared", int(d["max_smid"]) < int(d["sms"]))
+        true(
+            f"%smid is up to {d['max_smid']} with {d['sms']} multiprocessors: rings are shared",
+            int(d["max_smid"]) < int(d["sms"]),
+        )
 
 
 def outputs(bench):
@@ -135,7 +148,10 @@ def wanted_figures():
 
 
 def figures(bench):
-    """Sectors, lines, the ideal and wavefronts of a request, as worked out by hand; exactly, for every request on average."""
+    """
+    Sectors, lines, the ideal and wavefronts of a request, as worked out by hand; exactly, for every
+    request on average.
+    """
     for way in PROGRAMS:
         for mode in MODES:
             found, checked = recorded(bench, way, mode=mode).sums(), 0
@@ -144,7 +160,11 @@ def figures(bench):
                     continue  # of distinct bytes: not counted there
                 row = found.get((kernel, space, kind))
                 true(f"{way} {mode}: {kernel} has no {kind} of {space} memory", row)
-                eq(f"{way} {mode}: {kernel} {space} {kind}: {figure} of {row['requests']} requests", row[figure], value * row["requests"])
+                eq(
+                    f"{way} {mode}: {kernel} {space} {kind}: {figure} of {row['requests']} requests",
+                    row[figure],
+                    value * row["requests"],
+                )
                 checked += 1
             print(f"  {way} {mode}: {checked} figures as worked out")
 
@@ -157,8 +177,13 @@ def aggregate(bench):
         for key, row in stream.items():
             other = kept.sums().get(key)
             true(f"{way}: {key} is missing", other)
-            # Lanes that have parted come together again when the GPU likes: in how many requests they then do the same differs from run to run.
-            same = ("lanes",) if key[0] in ONLY_SHOWN else ("requests", "lanes", "sectors", "lines", "ideal_lane_sectors", "wavefronts")
+            # Lanes that have parted come together again when the GPU likes: in how many requests
+            # they then do the same differs from run to run.
+            same = (
+                ("lanes",)
+                if key[0] in ONLY_SHOWN
+                else ("requests", "lanes", "sectors", "lines", "ideal_lane_sectors", "wavefronts")
+            )
             for name in same:
                 eq(f"{way}: {key}: {name}", other[name], row[name])
             for name in ("requests", "sectors"):
@@ -185,7 +210,8 @@ def zero_copy(bench):
     """Pinned memory that kernels read in place is in use, to the service and to its advice."""
     gpu.needs_bpf()
     trace = bench.path("t.ttmt")
-    # Kept for a while: memory that is freed before ttmond has told of its use (5 ms, more where processors are busy) counts as given back.
+    # Kept for a while: memory that is freed before ttmond has told of its use (5 ms, more where
+    # processors are busy) counts as given back.
     options = ("--zero-copy", "--only", "unit_*", "--hold", "200")
     out, db, daemon = bench.trace(command("driver", *options), *gpu.TRACE, "--memtrace-out", trace)
     eq("output", out, plain("driver", *options))
@@ -195,7 +221,9 @@ def zero_copy(bench):
     eq(f"of {len(pinned)} pinned buffers are in use", len(used), len(pinned))
     true("no pinned buffer", pinned)
     path = bench.path("db.json")
-    text = subprocess.run([TTMON, "advise", "--memtrace", trace, path], capture_output=True, text=True, check=False).stdout
+    text = subprocess.run(
+        [TTMON, "advise", "--memtrace", trace, path], capture_output=True, text=True, check=False
+    ).stdout
     true(text, "of them in place, and may access the others" in text)
     print(f"  {len(used)} pinned buffers, in use without a copy")
 
@@ -214,14 +242,18 @@ def pytorch(bench):
     argv = [os.environ.get("TORCH_PYTHON", sys.executable), "-c", TORCH]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=LIMIT * SLOW)
     if STANDIN or done.returncode:
-        raise Skip("no PyTorch that uses the GPU" + (": " + done.stderr.strip().splitlines()[-1] if done.stderr.strip() else ""))
+        raise Skip(
+            "no PyTorch that uses the GPU"
+            + (": " + done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "")
+        )
     for mode in MODES:
         r = Recorded(bench, argv, mode, lossless=False)
         eq(mode, r.out, done.stdout)
         print(f"  {mode}: {r.err.strip().splitlines()[0] if r.err.strip() else 'nothing said'}")
 
 
-# What CUPTI counts in the machine code, and what it is to us. Of a few kernels the machine code may well access less than the PTX does.
+# What CUPTI counts in the machine code, and what it is to us. Of a few kernels the machine code may
+# well access less than the PTX does.
 CUPTI = {
     "smsp__sass_inst_executed_op_global": ("global", "requests"),
     "smsp__sass_inst_executed_op_shared": ("shared", "requests"),
@@ -283,7 +315,21 @@ def read_times(path):
 
 def slow_down(bench):
     """How much longer kernels, loading them and the whole program take in each mode."""
-    shown = ("unit_f32", "unit_f32x4", "stride_2", "stride_32", "broadcast", "permuted", "banks_unit", "banks_stride_32", "vadd", "transpose_naive", "transpose_padded", "divergent", "atomics")
+    shown = (
+        "unit_f32",
+        "unit_f32x4",
+        "stride_2",
+        "stride_32",
+        "broadcast",
+        "permuted",
+        "banks_unit",
+        "banks_stride_32",
+        "vadd",
+        "transpose_naive",
+        "transpose_padded",
+        "divergent",
+        "atomics",
+    )
     for way in PROGRAMS:
         got, dropped = {}, {}
         for mode in ("plain", *MODES):
@@ -302,7 +348,11 @@ def slow_down(bench):
         for key in rows:
             base = got["plain"][key]
             name = {"load": "loading the kernels", "program": "the whole program"}.get(key[0], key[1])
-            TABLE.append(f"| {way} | {name} | {base:,.1f} | " + " | ".join(f"{got[m][key] / max(base, 1e-3):,.1f}" for m in MODES) + " |")
+            TABLE.append(
+                f"| {way} | {name} | {base:,.1f} | "
+                + " | ".join(f"{got[m][key] / max(base, 1e-3):,.1f}" for m in MODES)
+                + " |"
+            )
         TABLE.append(f"| {way} | dropped | | " + " | ".join(f"{dropped[m]:.1f} %" for m in MODES) + " |")
         for mode in MODES:
             true(f"{way} {mode}: no times", set(got[mode]) == set(got["plain"]))
@@ -315,7 +365,9 @@ def print_table():
     d = probe()
     if STANDIN:
         print("\nNot a GPU: these times mean nothing.")
-    print(f"\n{d['device']} (sm_{d['arch']}, {d['sms']} multiprocessors), driver for CUDA {d['driver']}; {BIG:,} elements of input; plain run in microseconds, modes as multiples of it\n")
+    print(
+        f"\n{d['device']} (sm_{d['arch']}, {d['sms']} multiprocessors), driver for CUDA {d['driver']}; {BIG:,} elements of input; plain run in microseconds, modes as multiples of it\n"
+    )
     print("| by | what | plain | " + " | ".join(MODES) + " |\n|---|---|---|" + "---|" * len(MODES))
     print("\n".join(TABLE))
 
@@ -345,7 +397,10 @@ def main():
                 print(f"SKIP gpu/memtrace/{check.__name__}: {why}", flush=True)
             except (AssertionError, LookupError, OSError, TypeError, ValueError, subprocess.SubprocessError) as why:
                 failed += 1
-                print(f"FAIL gpu/memtrace/{check.__name__}: {type(why).__name__ + ': ' if not isinstance(why, AssertionError) else ''}{why}", flush=True)
+                print(
+                    f"FAIL gpu/memtrace/{check.__name__}: {type(why).__name__ + ': ' if not isinstance(why, AssertionError) else ''}{why}",
+                    flush=True,
+                )
                 bench.show_logs()
             finally:
                 bench.close()

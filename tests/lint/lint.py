@@ -34,7 +34,8 @@ import tempfile
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
-# Folder: which others it may include; one that ends in "/" stands for all below it. Everybody may include itself and include/ttmon.
+# Folder: which others it may include; one that ends in "/" stands for all below it. Everybody may
+# include itself and include/ttmon.
 FOLDERS = {
     "include/ttmon": [],
     # what everybody may use: base is pure, os touches files and the clock
@@ -62,8 +63,15 @@ FOLDERS = {
     "daemon/io/host": ["lib/base", "lib/os", "daemon/core/history", "daemon/io/objects"],
     "daemon/io/objects": ["lib/base", "lib/os"],
     "daemon/io/bpf": ["lib/base", "lib/os", "daemon/io/host"],
-    "daemon/io/probes": ["lib/base", "lib/os", "daemon/core/history", "daemon/core/stream", "daemon/io/bpf", "daemon/io/host",
-                         "daemon/io/objects"],
+    "daemon/io/probes": [
+        "lib/base",
+        "lib/os",
+        "daemon/core/history",
+        "daemon/core/stream",
+        "daemon/io/bpf",
+        "daemon/io/host",
+        "daemon/io/objects",
+    ],
     "daemon/io/unwind": ["lib/base", "lib/os", "lib/unwind", "daemon/core/history", "daemon/io/bpf"],
     "daemon/io/hold": ["lib/base", "lib/os"],
     "daemon/io/http": ["lib/base", "lib/os"],
@@ -71,7 +79,15 @@ FOLDERS = {
     "daemon/io/tt": ["lib/base", "lib/os", "daemon/core/tt", "daemon/io/objects"],
     "daemon/io/files": ["lib/", "daemon/core/"],
     # a run; its routes and metrics; main.c puts them together
-    "daemon/run": ["lib/", "daemon/core/", "daemon/io/", "memtrace/model", "memtrace/stream", "memtrace/channel", "memtrace/analyse"],
+    "daemon/run": [
+        "lib/",
+        "daemon/core/",
+        "daemon/io/",
+        "memtrace/model",
+        "memtrace/stream",
+        "memtrace/channel",
+        "memtrace/analyse",
+    ],
     "daemon/api": ["lib/", "daemon/core/", "daemon/io/", "daemon/run"],
     "daemon/metrics": ["lib/", "daemon/core/", "daemon/io/", "daemon/run", "daemon/api"],
     "daemon": ["lib/", "daemon/"],
@@ -84,7 +100,8 @@ FOLDERS = {
     "memtrace/ptx": ["lib/base", "memtrace/model"],
     "memtrace/inject": ["lib/base", "memtrace/model", "memtrace/ptx"],
     "preload": ["lib/"],
-    # a command a folder; cli and term are what they share; of the daemon they have the words, the readers of recordings and of
+    # a command a folder; cli and term are what they share; of the daemon they have the words, the
+    # readers of recordings and of
     # sysfs, and the writer of trace files, never the side that talks to the kernel
     "tools/cli": ["lib/base", "lib/os", "lib/read"],
     "tools/term": ["lib/base"],
@@ -107,18 +124,43 @@ FOLDERS = {
 }
 PRODUCT = ("include/", "lib/", "daemon/", "memtrace/", "preload/", "tools/", "bpf/")
 # Made by the build, or vmlinux.h and the programs' own headers, which clang gets by name.
-GENERATED = {"version.h": ("daemon", "lib/os", "daemon/run", "daemon/api", "daemon/metrics", "daemon/io/files", "memtrace/stream", "tools"),
-             "vmlinux.h": ("bpf",)}
+GENERATED = {
+    "version.h": (
+        "daemon",
+        "lib/os",
+        "daemon/run",
+        "daemon/api",
+        "daemon/metrics",
+        "daemon/io/files",
+        "memtrace/stream",
+        "tools",
+    ),
+    "vmlinux.h": ("bpf",),
+}
 
 # core/ is a pure function of (bytes, now): these headers have nothing in them that says otherwise.
-PURE_HEADERS = {"assert.h", "errno.h", "inttypes.h", "limits.h", "linux/types.h", "stdalign.h", "stdarg.h", "stdbool.h", "stddef.h",
-                "stdint.h", "stdio.h", "stdlib.h", "string.h"}
+PURE_HEADERS = {
+    "assert.h",
+    "errno.h",
+    "inttypes.h",
+    "limits.h",
+    "linux/types.h",
+    "stdalign.h",
+    "stdarg.h",
+    "stdbool.h",
+    "stddef.h",
+    "stdint.h",
+    "stdio.h",
+    "stdlib.h",
+    "string.h",
+}
 # stdio.h and stdlib.h are needed for snprintf and malloc; what else they offer shows in the objects' undefined symbols.
 IMPURE_CALLS = re.compile(
     r"^(clock_|time$|gettimeofday|nanosleep|usleep|sleep$|timer|pthread_|sem_|fork|exec|system$|popen|open|creat$|read$|"
     r"write$|pread|pwrite|close$|fopen|fdopen|fread|fwrite|fputs|fputc|putc|puts$|putchar|printf|vprintf|fprintf|vfprintf|"
     r"__(v?f?)printf_chk|perror|mmap|munmap|ioctl|socket|poll|epoll|getenv|secure_getenv|rand$|random$|getrandom|exit$|"
-    r"ttmon_log|bpf_|stderr$|stdout$)")
+    r"ttmon_log|bpf_|stderr$|stdout$)"
+)
 
 SKELETON_USER = "daemon/io/bpf/bpf.c"
 CODE_COLUMNS, TEXT_COLUMNS = 120, 100
@@ -127,13 +169,21 @@ CODE_COLUMNS, TEXT_COLUMNS = 120, 100
 def files(root, *suffixes):
     """Our files below root: what git would track, or, in the self-test's trees, what is there."""
     try:
-        out = subprocess.run(["git", "-c", "safe.directory=*", "-C", root, "ls-files", "-co", "--exclude-standard"],
-                             capture_output=True, text=True, check=True).stdout.splitlines()
+        out = subprocess.run(
+            ["git", "-c", "safe.directory=*", "-C", root, "ls-files", "-co", "--exclude-standard"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.splitlines()
         if not os.path.exists(os.path.join(root, ".git")):
             raise FileNotFoundError
     except (OSError, subprocess.CalledProcessError):
-        out = [os.path.relpath(os.path.join(d, f), root) for d, dirs, fs in os.walk(root) for f in fs
-               if not os.path.relpath(d, root).startswith((".output", ".git"))]
+        out = [
+            os.path.relpath(os.path.join(d, f), root)
+            for d, dirs, fs in os.walk(root)
+            for f in fs
+            if not os.path.relpath(d, root).startswith((".output", ".git"))
+        ]
     return sorted(f for f in set(out) if f.endswith(suffixes) and os.path.isfile(os.path.join(root, f)))
 
 
@@ -158,7 +208,9 @@ def folder(name):
 
 
 def may_include(of, what):
-    return what in (of, "include/ttmon") or any(what == d or (d.endswith("/") and (what + "/").startswith(d)) for d in FOLDERS[of])
+    return what in (of, "include/ttmon") or any(
+        what == d or (d.endswith("/") and (what + "/").startswith(d)) for d in FOLDERS[of]
+    )
 
 
 def rule_layers(root):
@@ -311,8 +363,25 @@ def rule_names(root, objdir):
 
 def rule_padding(root, source="tests/lint/padded.c"):
     cc = os.environ.get("CC", "cc").split()
-    run = subprocess.run([*cc, "-std=gnu11", "-Werror=padded", "-Wall", "-Wextra", "-Werror", "-I", "include",
-                          "-I", ".", "-fsyntax-only", source], cwd=root, capture_output=True, text=True)
+    run = subprocess.run(
+        [
+            *cc,
+            "-std=gnu11",
+            "-Werror=padded",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-I",
+            "include",
+            "-I",
+            ".",
+            "-fsyntax-only",
+            source,
+        ],
+        cwd=root,
+        capture_output=True,
+        text=True,
+    )
     if run.returncode:
         yield (run.stderr.strip().splitlines() or ["the compiler failed"])[0]
 
@@ -331,11 +400,14 @@ TT_CELLS = {"yes", "no", "main", "-", "?"}
 
 
 def cpp_name(pattern):
-    """Class and function of a pattern of mangled names: "_ZN2tt8tt_metal6Buffer10deallocateEv" is Buffer::deallocate."""
+    """
+    Class and function of a pattern of mangled names: "_ZN2tt8tt_metal6Buffer10deallocateEv" is
+    Buffer::deallocate.
+    """
     parts, at = [], 0
     while m := re.compile(r"[^\dE]*(\d+)").match(pattern, at):
         at = m.end() + int(m[1])
-        parts.append(pattern[m.end():at])
+        parts.append(pattern[m.end() : at])
         if pattern[at] in "CD":
             parts.append("~" * (pattern[at] == "D") + parts[-1])
             break
@@ -345,7 +417,9 @@ def cpp_name(pattern):
 def rule_tt_releases(root):
     if not os.path.exists(os.path.join(root, TT_FNS)):
         return
-    probed = {nr: cpp_name(pattern) for nr, pattern in re.findall(r'T\((\d+), \w+, "([^"]+)"', "\n".join(lines(root, TT_FNS)))}
+    probed = {
+        nr: cpp_name(pattern) for nr, pattern in re.findall(r'T\((\d+), \w+, "([^"]+)"', "\n".join(lines(root, TT_FNS)))
+    }
     page = lines(root, TT_PAGE) if os.path.exists(os.path.join(root, TT_PAGE)) else []
     head, seen = [], set()
     for at, line in enumerate(page, 1):
@@ -368,8 +442,10 @@ def rule_tt_releases(root):
 
 
 # A path in a comment or a page that begins like one of ours, and words for pages that lie elsewhere.
-CITED = re.compile(r"(?<![\w./<-])((?:bpf|core|daemon|docs|facts|include/ttmon|io|kmod|lib|man|memtrace|notes|preload|shared|systemd|tests|tools)/"
-                   r"[\w./-]*\w\.(?:c|h|md|py|sh|mk|json))(?!\w)")
+CITED = re.compile(
+    r"(?<![\w./<-])((?:bpf|core|daemon|docs|facts|include/ttmon|io|kmod|lib|man|memtrace|notes|preload|shared|systemd|tests|tools)/"
+    r"[\w./-]*\w\.(?:c|h|md|py|sh|mk|json))(?!\w)"
+)
 ELSEWHERE = re.compile(r"(?:facts|notes) sheet|design page")
 COMMENT = re.compile(r"^\s*(?:/\*+|\*|//)\s?(.*)$")
 
@@ -395,7 +471,9 @@ def held(root, rule):
 
 def write_ratchet(root, lower):
     """lower: only numbers that fell."""
-    old, text = ratchet(root), ["# Rule, how many lines of a file break it, the file: see lint.py. A number only falls."]
+    old, text = ratchet(root), [
+        "# Rule, how many lines of a file break it, the file: see lint.py. A number only falls."
+    ]
     for rule, count in COUNTED.items():
         for name, found in sorted(count(root).items()):
             n = min(len(found), old.get((rule, name), 0)) if lower else len(found)
@@ -414,7 +492,9 @@ def count_citations(root):
         for nr, line in enumerate(lines(root, name), 1):
             cited = [c for c in CITED.findall(line) if c not in ends and not INCLUDE.match(line)]
             if not name.startswith(("tests/lint/", "tests/e2e/")) and (cited or ELSEWHERE.search(line)):
-                found.setdefault(name, []).append((nr, f"cites what is not in the repository: {(cited or ['a page elsewhere'])[0]}"))
+                found.setdefault(name, []).append(
+                    (nr, f"cites what is not in the repository: {(cited or ['a page elsewhere'])[0]}")
+                )
     return found
 
 
@@ -424,7 +504,9 @@ def count_columns(root):
         for nr, line in enumerate(lines(root, name), 1):
             m = COMMENT.match(line) if name.endswith((".c", ".h")) else None
             if m and len(m.group(1)) > TEXT_COLUMNS:
-                found.setdefault(name, []).append((nr, f"{len(m.group(1))} columns of comment, {TEXT_COLUMNS} are enough"))
+                found.setdefault(name, []).append(
+                    (nr, f"{len(m.group(1))} columns of comment, {TEXT_COLUMNS} are enough")
+                )
             if not m and len(line.expandtabs(8)) > CODE_COLUMNS:
                 found.setdefault(name, []).append((nr, f"{len(line.expandtabs(8))} columns, {CODE_COLUMNS} are enough"))
     return found
@@ -462,11 +544,16 @@ def count_dialect(root):
     return found
 
 
-FIGURE = re.compile(r"(?<![\d.,])(\d{1,3}(?:,\d{3})+|\d+\.\d+|\d{3,}) (ns|us|ms|s|GB/s|MB/s|M/s|KiB|MiB|GiB|MB|GB|%)(?![\w/])")
+FIGURE = re.compile(
+    r"(?<![\d.,])(\d{1,3}(?:,\d{3})+|\d+\.\d+|\d{3,}) (ns|us|ms|s|GB/s|MB/s|M/s|KiB|MiB|GiB|MB|GB|%)(?![\w/])"
+)
 
 
 def count_figures(root):
-    """A figure in a page that another page has too. Limits and sizes of the design (whole KiB, hundreds of ms) are no measurements."""
+    """
+    A figure in a page that another page has too. Limits and sizes of the design (whole KiB,
+    hundreds of ms) are no measurements.
+    """
     pages, found = {}, {}
     for name in files(root, ".md"):
         if name == "CHANGELOG.md":
@@ -493,10 +580,14 @@ def report_format(root):
     if not shutil.which(tool):
         return
     # All files at once: starting the program takes longer than reading one.
-    said = subprocess.run([tool, "-n", "-Werror", *files(root, ".c", ".h")], cwd=root, capture_output=True, text=True).stderr
+    said = subprocess.run(
+        [tool, "-n", "-Werror", *files(root, ".c", ".h")], cwd=root, capture_output=True, text=True
+    ).stderr
     off = list(dict.fromkeys(re.findall(r"^([^:\n]+):\d+:\d+: error: ", said, re.M)))
     if off:
-        yield f"{len(off)} files differ from .clang-format (`make format`): " + " ".join(off[:8]) + (" ..." if off[8:] else "")
+        yield f"{len(off)} files differ from .clang-format (`make format`): " + " ".join(off[:8]) + (
+            " ..." if off[8:] else ""
+        )
 
 
 # A bad file: the rule that finds it, its text, and other files that it takes to be bad, which are good by themselves.
@@ -505,7 +596,11 @@ BAD_TREE = {
     "lib/base/u.c": ("layers", '#include "daemon/core/stream/slots.h"\n', {"daemon/core/stream/slots.h": ""}),
     "daemon/core/tt/c.c": ("layers", "#include <time.h>\n", {}),
     "daemon/core/tt/l.c": ("layers", '#include "lib/os/log.h"\n', {"lib/os/log.h": ""}),
-    "daemon/core/tt/h.c": ("layers", '#include "daemon/core/history/history.h"\n', {"daemon/core/history/history.h": ""}),
+    "daemon/core/tt/h.c": (
+        "layers",
+        '#include "daemon/core/history/history.h"\n',
+        {"daemon/core/history/history.h": ""},
+    ),
     "daemon/core/cpu/i.c": ("layers", '#include "daemon/io/files/db.h"\n', {"daemon/io/files/db.h": ""}),
     "daemon/io/probes/s.c": ("layers", '#include "ttmond.skel.h"\n', {}),
     "lib/read/r.c": ("layers", '#include "daemon/io/bpf/ring.h"\n', {"daemon/io/bpf/ring.h": ""}),
@@ -514,21 +609,50 @@ BAD_TREE = {
     "daemon/run/short.c": ("layers", '#include "hot.h"\n', {"daemon/run/hot.h": ""}),
     "daemon/run/angle.c": ("layers", "#include <daemon/run/hot.h>\n", {"daemon/run/hot.h": ""}),
     "daemon/nowhere/n.c": ("layers", "", {}),
-    "daemon/io/http/cycle.h": ("cycles", '#include "daemon/io/files/z.h"\n', {"daemon/io/files/y.h": '#include "daemon/io/http/x.h"\n'}),
-    "lib/os/symbols.c": ("cycles", "int ttmon_one(void);\nint ttmon_other(void);\nint ttmon_one(void) { return ttmon_other(); }\n",
-                         {"lib/read/back.c": "int ttmon_one(void);\nint ttmon_other(void);\nint ttmon_other(void) { return ttmon_one(); }\n"}),
+    "daemon/io/http/cycle.h": (
+        "cycles",
+        '#include "daemon/io/files/z.h"\n',
+        {"daemon/io/files/y.h": '#include "daemon/io/http/x.h"\n'},
+    ),
+    "lib/os/symbols.c": (
+        "cycles",
+        "int ttmon_one(void);\nint ttmon_other(void);\nint ttmon_one(void) { return ttmon_other(); }\n",
+        {
+            "lib/read/back.c": "int ttmon_one(void);\nint ttmon_other(void);\nint ttmon_other(void) { return ttmon_one(); }\n"
+        },
+    ),
     "daemon/api/p.c": ("private", '#include "daemon/run/daemon_int.h"\n', {"daemon/run/daemon_int.h": ""}),
-    "lib/pin/twice.h": ("unique", "struct ttmon_twice {\n\tint x;\n};\n", {"lib/os/twice.h": "struct ttmon_twice {\n\tint y;\n};\n"}),
-    "lib/pin/both.c": ("unique", "struct ttmon_both {\n\tint x;\n};\nvoid ttmon_both(void);\nvoid ttmon_both(void) {}\n", {}),
-    "daemon/core/tt/p.c": ("core-pure", "#include <stdio.h>\nvoid ttmon_p(void);\nvoid ttmon_p(void) { puts(\"x\"); }\n", {}),
+    "lib/pin/twice.h": (
+        "unique",
+        "struct ttmon_twice {\n\tint x;\n};\n",
+        {"lib/os/twice.h": "struct ttmon_twice {\n\tint y;\n};\n"},
+    ),
+    "lib/pin/both.c": (
+        "unique",
+        "struct ttmon_both {\n\tint x;\n};\nvoid ttmon_both(void);\nvoid ttmon_both(void) {}\n",
+        {},
+    ),
+    "daemon/core/tt/p.c": (
+        "core-pure",
+        "#include <stdio.h>\nvoid ttmon_p(void);\nvoid ttmon_p(void) { puts(\"x\"); }\n",
+        {},
+    ),
     "lib/base/p.c": ("core-pure", "#include <unistd.h>\nvoid ttmon_p(void);\nvoid ttmon_p(void) { close(0); }\n", {}),
     "daemon/core/tt/n.c": ("names", "int shared_name;\n", {}),
     "tests/lint/padded.c": ("padding", "struct s { char a; long b; };\nextern struct s x;\n", {}),
     "lib/base/nolicence.c": ("spdx", "int ttmon_x;\n", {}),
-    "include/ttmon/tt_fns.h": ("tt-releases", '/* T(1, f, "_ZN2tt8tt_metal1fEv" T(2, g, "_ZN2tt8tt_metal1gEv" */\n',
-                               {"docs/tt-metal-releases.md": "| id | function | v1 | why |\n| 1 | f | yes | |\n"}),
-    "lib/base/dialect.h": ("dialect", "/* the " + "ghost" + " of an allocation */\n",
-                           {"docs/glossary.md": "## Old word, new word\n\n| old word | new word |\n|---|---|\n| ghost | superseded allocation |\n"}),
+    "include/ttmon/tt_fns.h": (
+        "tt-releases",
+        '/* T(1, f, "_ZN2tt8tt_metal1fEv" T(2, g, "_ZN2tt8tt_metal1gEv" */\n',
+        {"docs/tt-metal-releases.md": "| id | function | v1 | why |\n| 1 | f | yes | |\n"},
+    ),
+    "lib/base/dialect.h": (
+        "dialect",
+        "/* the " + "ghost" + " of an allocation */\n",
+        {
+            "docs/glossary.md": "## Old word, new word\n\n| old word | new word |\n|---|---|\n| ghost | superseded allocation |\n"
+        },
+    ),
     "docs/twice.md": ("figures", "It takes 4.25 ms.\n", {"docs/once.md": "It took 4.25 ms.\n"}),
     "lib/base/cites.h": ("citations", "/* see facts/" + "cuda.md 2 */\n", {}),
     "lib/base/wide.h": ("columns", "int ttmon_wide[] = { " + "1, " * 40 + "1 };\n", {}),

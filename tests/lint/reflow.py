@@ -22,8 +22,9 @@ def is_prose(text):
 
 
 def wrap(words, indent, width, first="", rest=""):
-    return textwrap.wrap(words, width, initial_indent=first, subsequent_indent=rest, break_long_words=False,
-                         break_on_hyphens=False)
+    return textwrap.wrap(
+        words, width, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def paragraphs(rows):
@@ -67,7 +68,7 @@ def reflow_block(m):
         if not any(len(r) - 1 > width for r in run) or not same or not all(is_prose(r) for r in run):
             out += run
             continue
-        text = text[len(lead.strip()):].strip() if lead.strip() else text
+        text = text[len(lead.strip()) :].strip() if lead.strip() else text
         out += wrap(text, indent, width + 1, lead, hang)
     while out and not out[-1].strip():
         out.pop()

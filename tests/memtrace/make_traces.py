@@ -13,14 +13,16 @@ import sys
 
 CTX = 0x6403C12BDF10
 A, B, C = 0x710C9B000000, 0x710C9B200000, 0x710C9B400000
-BANNER = ("------------- NVBit (NVidia Binary Instrumentation Tool%s) Loaded --------------\n"
-          "NVBit core environment variables (mostly for nvbit-devs):\n"
-          "           NVDISASM = nvdisasm - override default nvdisasm found in PATH\n"
-          "            NOBANNER = 0 - if set, does not print this banner\n"
-          "---------------------------------------------------------------------------------\n"
-          "         INSTR_BEGIN = 0 - Beginning of the instruction interval where to apply instrumentation\n"
-          "           INSTR_END = 4294967295 - End of the instruction interval where to apply instrumentation\n"
-          "        TOOL_VERBOSE = 0 - Enable verbosity inside the tool\n" + "-" * 100 + "\n")
+BANNER = (
+    "------------- NVBit (NVidia Binary Instrumentation Tool%s) Loaded --------------\n"
+    "NVBit core environment variables (mostly for nvbit-devs):\n"
+    "           NVDISASM = nvdisasm - override default nvdisasm found in PATH\n"
+    "            NOBANNER = 0 - if set, does not print this banner\n"
+    "---------------------------------------------------------------------------------\n"
+    "         INSTR_BEGIN = 0 - Beginning of the instruction interval where to apply instrumentation\n"
+    "           INSTR_END = 4294967295 - End of the instruction interval where to apply instrumentation\n"
+    "        TOOL_VERBOSE = 0 - Enable verbosity inside the tool\n" + "-" * 100 + "\n"
+)
 
 
 def h16(v):
@@ -30,7 +32,13 @@ def h16(v):
 def access(launch, cta, warp, op, addrs, ctx=CTX, fmt=h16):
     """A line of 1.5 and later."""
     return "MEMTRACE: CTX %s - grid_launch_id %d - CTA %d,%d,%d - warp %d - %s - %s \n" % (
-        h16(ctx), launch, *cta, warp, op, " ".join(fmt(a) for a in addrs))
+        h16(ctx),
+        launch,
+        *cta,
+        warp,
+        op,
+        " ".join(fmt(a) for a in addrs),
+    )
 
 
 def access13(cta, warp, op, addrs):
@@ -38,12 +46,19 @@ def access13(cta, warp, op, addrs):
 
 
 def launch(n, name, grid, block, ctx=CTX, shmem=0, stream=0):
-    return ("MEMTRACE: CTX %s - LAUNCH - Kernel pc 0x00007f18a4fa0b00 - Kernel name %s - grid launch id %d - grid size %d,%d,%d"
-            " - block size %d,%d,%d - nregs 16 - shmem %d - cuda stream id %d\n" % (h16(ctx), name, n, *grid, *block, shmem, stream))
+    return (
+        "MEMTRACE: CTX %s - LAUNCH - Kernel pc 0x00007f18a4fa0b00 - Kernel name %s - grid launch id %d - grid size %d,%d,%d"
+        " - block size %d,%d,%d - nregs 16 - shmem %d - cuda stream id %d\n"
+        % (h16(ctx), name, n, *grid, *block, shmem, stream)
+    )
 
 
 def launch13(name, grid, block):
-    return "Kernel %s - grid size %d,%d,%d - block size %d,%d,%d - nregs 16 - shmem 0 - cuda stream id 0\n" % (name, *grid, *block)
+    return "Kernel %s - grid size %d,%d,%d - block size %d,%d,%d - nregs 16 - shmem 0 - cuda stream id 0\n" % (
+        name,
+        *grid,
+        *block,
+    )
 
 
 def unit(base, width, cta=0, warp=0, block=256):
@@ -73,7 +88,11 @@ NAME = "void ns::transpose<float, 32>(float *, float const *, int - 1)"
 
 
 def nvbit17():
-    lines = [BANNER % " v1.7.6", "MEMTRACE: STARTING CONTEXT 0x6403c12bdf10\n", launch(0, "vecadd(double*, double*, double*, int)", (2, 1, 1), (128, 1, 1))]
+    lines = [
+        BANNER % " v1.7.6",
+        "MEMTRACE: STARTING CONTEXT 0x6403c12bdf10\n",
+        launch(0, "vecadd(double*, double*, double*, int)", (2, 1, 1), (128, 1, 1)),
+    ]
     lines += vecadd(0)
     lines.append("step 1: loss 0.25\n")
     lines.append(launch(1, NAME, (4, 4, 1), (32, 8, 1), stream=7))
@@ -91,15 +110,18 @@ def nvbit17():
 def nvbit15(banner=True):
     """Ids of launches are one more than those of accesses; two writers have torn some lines; lanes are off."""
     acc = vecadd(0)
-    lines = [BANNER % " v1.5.5" if banner else "", launch(1, "vecadd(double*, double*, double*, int)", (2, 1, 1), (128, 1, 1))] + acc[:12]
+    lines = [
+        BANNER % " v1.5.5" if banner else "",
+        launch(1, "vecadd(double*, double*, double*, int)", (2, 1, 1), (128, 1, 1)),
+    ] + acc[:12]
     lines.append(launch(2, "tail(float*, int)", (1, 1, 1), (20, 1, 1)))
     lines += acc[12:]  # late: their launch is by their number
     tail = [A + 4 * i for i in range(32)]
     lines.append(access(1, (0, 0, 0), 0, "LDG.E", tail[:20] + [0] * 12))
     lines.append(access(1, (0, 0, 0), 0, "LDG.E", tail))
     lines.append(access(1, (0, 0, 0), 0, "STG.E", tail[:30] + [0x4000, 0xDEAD0000_0000_0000]))
-    lines.append(acc[0][:300] + acc[1])            # cut by another line
-    lines.append("progress 50%" + acc[2])          # behind the program's words
+    lines.append(acc[0][:300] + acc[1])  # cut by another line
+    lines.append("progress 50%" + acc[2])  # behind the program's words
     lines.append(acc[3][:100] + "\n" + acc[3][100:])
     lines.append("MEMTRACE: CTX 0x0000\n")
     return "".join(lines)
@@ -119,12 +141,20 @@ def nvbit13():
 
 def forks():
     """Numbers of any length, blanks of any number."""
-    return "".join([launch(0, "k", (1, 1, 1), (64, 1, 1)),
-                    access(0, (0, 0, 0), 0, "LDG.E", unit(A, 4), fmt=lambda a: "0x%x" % a),
-                    access(0, (0, 0, 0), 1, "LDG.E.U8", [A + 5 * i if i < 7 else 0 for i in range(32)], fmt=lambda a: "0x%X" % a),
-                    access(0, (0, 0, 0), 1, "ATOMS.ADD", [64] * 32, fmt=lambda a: "0x%x" % a).replace(" - ", "  -   ").replace(" 0x", "   0x"),
-                    access(0, (0, 0, 0), 1, "HYPER.LOAD", unit(A, 4)),
-                    access(9, (0, 0, 0), 1, "LDG.E", unit(A, 4))])
+    return "".join(
+        [
+            launch(0, "k", (1, 1, 1), (64, 1, 1)),
+            access(0, (0, 0, 0), 0, "LDG.E", unit(A, 4), fmt=lambda a: "0x%x" % a),
+            access(
+                0, (0, 0, 0), 1, "LDG.E.U8", [A + 5 * i if i < 7 else 0 for i in range(32)], fmt=lambda a: "0x%X" % a
+            ),
+            access(0, (0, 0, 0), 1, "ATOMS.ADD", [64] * 32, fmt=lambda a: "0x%x" % a)
+            .replace(" - ", "  -   ")
+            .replace(" 0x", "   0x"),
+            access(0, (0, 0, 0), 1, "HYPER.LOAD", unit(A, 4)),
+            access(9, (0, 0, 0), 1, "LDG.E", unit(A, 4)),
+        ]
+    )
 
 
 def raw(big, ops):
@@ -140,9 +170,11 @@ def raw(big, ops):
 
 
 def accel_head(n, name, grid, block, version, lineinfo=None):
-    text = ("-kernel name = %s\n-kernel id = %d\n-grid dim = (%d,%d,%d)\n-block dim = (%d,%d,%d)\n-shmem = 1024\n-nregs = 16\n-binary version = 80\n"
-            "-cuda stream id = 0\n-shmem base_addr = 0x00007f6ef4000000\n-local mem base_addr = 0x00007f6ef2000000\n-nvbit version = 1.5.5\n"
-            "-accelsim tracer version = %d\n" % (name, n, *grid, *block, version))
+    text = (
+        "-kernel name = %s\n-kernel id = %d\n-grid dim = (%d,%d,%d)\n-block dim = (%d,%d,%d)\n-shmem = 1024\n-nregs = 16\n-binary version = 80\n"
+        "-cuda stream id = 0\n-shmem base_addr = 0x00007f6ef4000000\n-local mem base_addr = 0x00007f6ef2000000\n-nvbit version = 1.5.5\n"
+        "-accelsim tracer version = %d\n" % (name, n, *grid, *block, version)
+    )
     return text + ("-enable lineinfo = %d\n" % lineinfo if lineinfo is not None else "") + "\n#traces format = ...\n\n"
 
 
@@ -160,7 +192,10 @@ def accel_lines(fields, line, cta, warp):
         fields + n(7) + "0060 00000000 1 R4 LDG.E 1 R2 4 0 ",
         fields + n(7) + "0070 ffffffff 0 LDGSTS.E.128 2 R2 R3 16 1 0x400 16 ",
         fields + n(7) + "0070 ffffffff 0 LDGSTS.E.128 2 R2 R3 16 1 0x%x 16 " % (B + 4096),
-        fields + n(8) + "0080 ffffffff 0 STG.E.SYS 2 R2 R4 4 2 0x%x %s %s" % (C, " ".join(["4", "-8"] * 15 + ["4"]), "12" if line else ""),
+        fields
+        + n(8)
+        + "0080 ffffffff 0 STG.E.SYS 2 R2 R4 4 2 0x%x %s %s"
+        % (C, " ".join(["4", "-8"] * 15 + ["4"]), "12" if line else ""),
         fields + n(9) + "a090 ffffffff 0 EXIT 0 0 ",
     ]
     return "\n".join(out) + "\n"
@@ -192,12 +227,19 @@ def samples():
     listed = "MemcpyHtoD,0x00007f6ed2000000,4096\nkernel-1.traceg\nkernel-2.traceg\nMemcpyHtoD,0x00007f6ed2000000,4096\nkernel-3.traceg\nkernel-4.trace\n"
     one = accel_traceg(1, 3, None).encode()
     files = {
-        "nvbit-1.3.txt": nvbit13().encode(), "nvbit-1.5.txt": nvbit15().encode(), "nvbit-1.5-nobanner.txt": nvbit15(False).encode(),
-        "nvbit-1.7.txt": nvbit17().encode(), "forks.txt": forks().encode(),
-        "small.raw": raw(False, 2), "big.raw": raw(True, 3), "big.raw.opcodes": b"# of one run\n0 LDG.E\n1 STG.E.EF\n\n2 LDS.U.128\n",
-        "kernel-1.traceg": one, "kernel-2.traceg.xz": pack(["xz", "-c"], accel_traceg(2, 4, 1).encode()),
+        "nvbit-1.3.txt": nvbit13().encode(),
+        "nvbit-1.5.txt": nvbit15().encode(),
+        "nvbit-1.5-nobanner.txt": nvbit15(False).encode(),
+        "nvbit-1.7.txt": nvbit17().encode(),
+        "forks.txt": forks().encode(),
+        "small.raw": raw(False, 2),
+        "big.raw": raw(True, 3),
+        "big.raw.opcodes": b"# of one run\n0 LDG.E\n1 STG.E.EF\n\n2 LDS.U.128\n",
+        "kernel-1.traceg": one,
+        "kernel-2.traceg.xz": pack(["xz", "-c"], accel_traceg(2, 4, 1).encode()),
         "kernel-3.traceg.gz": gzip.compress(accel_traceg(3, 5, 0).encode(), 6, mtime=0),
-        "kernel-4.trace.zst": pack(["zstd", "-qc"], accel_trace(4).encode()), "kernelslist.g": listed.encode(),
+        "kernel-4.trace.zst": pack(["zstd", "-qc"], accel_trace(4).encode()),
+        "kernelslist.g": listed.encode(),
     }
     return files
 

@@ -34,7 +34,10 @@ MIRRORS = {
     "ubuntu": os.environ.get("UBUNTU_MIRROR") or "http://archive.ubuntu.com/ubuntu",
 }
 UBUNTU = {"jammy", "noble", "oracular", "plucky", "questing", "resolute"}
-KEYRINGS = {"debian": "/usr/share/keyrings/debian-archive-keyring.gpg", "ubuntu": "/usr/share/keyrings/ubuntu-archive-keyring.gpg"}
+KEYRINGS = {
+    "debian": "/usr/share/keyrings/debian-archive-keyring.gpg",
+    "ubuntu": "/usr/share/keyrings/ubuntu-archive-keyring.gpg",
+}
 CLONE_NEWNS, MS_BIND, MS_REC, MS_PRIVATE = 0x20000, 0x1000, 0x4000, 0x40000
 
 failed = False
@@ -107,7 +110,15 @@ class Root:
         donor.make()
         if not os.path.exists(donor.path + path):
             for words in (["update"], ["install", "-y", "--no-install-recommends", "ubuntu-keyring"]):
-                run("ubuntu-keyring", "chroot", donor.path, "apt-get", "-qq", *words, env={"PATH": PATH, "DEBIAN_FRONTEND": "noninteractive"})
+                run(
+                    "ubuntu-keyring",
+                    "chroot",
+                    donor.path,
+                    "apt-get",
+                    "-qq",
+                    *words,
+                    env={"PATH": PATH, "DEBIAN_FRONTEND": "noninteractive"}
+                )
         return donor.path + path
 
     def make(self):
@@ -118,14 +129,26 @@ class Root:
             env = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
             run("apt-get", "apt-get", "-qq", "install", "-y", "--no-install-recommends", "debootstrap", env=env)
         # A release that is newer than debootstrap here is made like every other one of its kind.
-        script = self.release if os.path.exists(os.path.join(SCRIPTS, self.release)) else {"debian": "sid", "ubuntu": "gutsy"}[self.kind]
+        script = (
+            self.release
+            if os.path.exists(os.path.join(SCRIPTS, self.release))
+            else {"debian": "sid", "ubuntu": "gutsy"}[self.kind]
+        )
         components = {"debian": "main", "ubuntu": "main,universe"}[self.kind]
         part = self.path + ".part"
         remove(part)
         os.makedirs(ROOTS, exist_ok=True)
         with tempfile.TemporaryFile("w+", errors="replace") as log:
-            args = ["debootstrap", "--variant=minbase", "--components=" + components, "--keyring=" + self.keyring(),
-                    self.release, part, MIRRORS[self.kind], os.path.join(SCRIPTS, script)]
+            args = [
+                "debootstrap",
+                "--variant=minbase",
+                "--components=" + components,
+                "--keyring=" + self.keyring(),
+                self.release,
+                part,
+                MIRRORS[self.kind],
+                os.path.join(SCRIPTS, script),
+            ]
             done = subprocess.run(args, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
             log.seek(0)
             lines = log.read().splitlines()
@@ -148,7 +171,18 @@ class Root:
     def command(self, *words, **env):
         """The words as they run in the root. Its environment is its own: nothing of ours means anything there."""
         env = {"PATH": PATH, "HOME": "/root", "LC_ALL": "C.UTF-8", "TERM": "dumb", **env}
-        return ["env", "-i", *("%s=%s" % pair for pair in env.items()), "chroot", self.path, "sh", "-c", 'cd "$0" && exec "$@"', "/" + SOURCES, *words]
+        return [
+            "env",
+            "-i",
+            *("%s=%s" % pair for pair in env.items()),
+            "chroot",
+            self.path,
+            "sh",
+            "-c",
+            'cd "$0" && exec "$@"',
+            "/" + SOURCES,
+            *words,
+        ]
 
     def sources(self):
         """Those of this checkout, as they are now and with their times; what was built there stays."""
@@ -157,11 +191,17 @@ class Root:
         for name in os.listdir(target):
             if not name.startswith(".output"):
                 remove(os.path.join(target, name))
-        listed = subprocess.run(["git", "-c", "safe.directory=*", "ls-files", "-co", "--exclude-standard", "-z"], cwd=TOP, stdout=subprocess.PIPE)
+        listed = subprocess.run(
+            ["git", "-c", "safe.directory=*", "ls-files", "-co", "--exclude-standard", "-z"],
+            cwd=TOP,
+            stdout=subprocess.PIPE,
+        )
         names = [n for n in listed.stdout.decode().split("\0") if n and os.path.lexists(os.path.join(TOP, n))]
         if not names:  # no checkout: a tree of sources
             names = [n for n in os.listdir(TOP) if not n.startswith((".output", ".git"))]
-        pack = subprocess.Popen(["tar", "-C", TOP, "-c", "--null", "-T", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        pack = subprocess.Popen(
+            ["tar", "-C", TOP, "-c", "--null", "-T", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
         unpack = subprocess.Popen(["tar", "-C", target, "-x", "--no-same-owner"], stdin=pack.stdout)
         pack.stdout.close()
         pack.stdin.write("\0".join(names).encode())
@@ -184,7 +224,12 @@ class Root:
         fetch = os.path.join(self.path, "var/tmp/cuda")
         remove(fetch)
         os.makedirs(fetch)
-        run("nvidia-cuda-dev", *self.command("sh", "-c", "cd /var/tmp/cuda && apt-get -qq -o APT::Sandbox::User=root download nvidia-cuda-dev"))
+        run(
+            "nvidia-cuda-dev",
+            *self.command(
+                "sh", "-c", "cd /var/tmp/cuda && apt-get -qq -o APT::Sandbox::User=root download nvidia-cuda-dev"
+            )
+        )
         deb = os.path.join(fetch, os.listdir(fetch)[0])
         unpack = subprocess.Popen(["dpkg-deb", "--fsys-tarfile", deb], stdout=subprocess.PIPE)
         seen = False
@@ -210,8 +255,14 @@ def lines_of(command):
 
 def build(root, name, words):
     """Everything that is installed and what the tests run on, without a warning."""
-    done = subprocess.run(root.command("make", JOBS, "-k", "WERROR=1", *words, "all", "man", "libttmon", "standin"), stdin=subprocess.DEVNULL,
-                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")
+    done = subprocess.run(
+        root.command("make", JOBS, "-k", "WERROR=1", *words, "all", "man", "libttmon", "standin"),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    )
     if done.returncode:
         note(done.stderr)
         first = re.search(r"^(\S+: (?:fatal )?error: .*)$", done.stderr, re.M)
@@ -235,11 +286,19 @@ def unit(root, name, words):
 
 def demo(root, name, words):
     """As a user calls it. Both mistakes of the workload are named, by function, with the right advice."""
-    done = subprocess.run(root.command("make", "demo", *words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          errors="replace")
+    done = subprocess.run(
+        root.command("make", "demo", *words),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
     status, text = done.returncode, done.stdout
     wanted = {"pin": "upload_batch", "unpin": "alloc_staging_never_used"}
-    missing = [site for advice, site in wanted.items() if not re.search(r"^%s +saves .*\n  %s < " % (advice, site), text, re.M)]
+    missing = [
+        site for advice, site in wanted.items() if not re.search(r"^%s +saves .*\n  %s < " % (advice, site), text, re.M)
+    ]
     if status or missing:
         note(text)
         say("FAIL %s/demo: %s" % (name, "status %d" % status if status else "does not show " + ", ".join(missing)))
@@ -275,7 +334,9 @@ def main():
         return 1
     for compiler in args.compilers.split(","):
         # What gcc makes is where everybody has it.
-        words = ["CC=clang", "CXX=clang++", "O=.output-clang"] if compiler == "clang" else ["CC=" + compiler, "O=.output"]
+        words = (
+            ["CC=clang", "CXX=clang++", "O=.output-clang"] if compiler == "clang" else ["CC=" + compiler, "O=.output"]
+        )
         for part in args.parts.split(","):
             PARTS[part](root, "%s/%s" % (args.release, compiler), words)
     return int(failed)

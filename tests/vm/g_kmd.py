@@ -92,10 +92,13 @@ def test_kmd_comes_and_goes(bench, _):
     books = []
     for seconds in (0, 5.5):
         with kmd:
-            # The second time it has gone and come between two looks, which are 5 s apart: until then the old probes are shown.
+            # The second time it has gone and come between two looks, which are 5 s apart: until
+            # then the old probes are shown.
             time.sleep(seconds)
             wait_kmd(sock, "")
-            books.append(last_json(subprocess.run([kmd.pin, "--closes"], capture_output=True, text=True, check=True).stdout))
+            books.append(
+                last_json(subprocess.run([kmd.pin, "--closes"], capture_output=True, text=True, check=True).stdout)
+            )
     wait_kmd(sock, "tt-kmd is not loaded")
     daemon.stop()
     for book in books:

@@ -27,8 +27,24 @@ def test_selftest(_, __):
 def test_parameters(_, __):
     with module(max_rmid=40, tick_us=500):
         got = info()
-        eq("as it is", [got[k] for k in ("version", "mode", "max_rmid", "tick_us", "scale", "width", "events", "released", "double_frees")],
-           ["1.0", "emulated", "40", "500", "1", "64", "0", "0", "0"])
+        eq(
+            "as it is",
+            [
+                got[k]
+                for k in (
+                    "version",
+                    "mode",
+                    "max_rmid",
+                    "tick_us",
+                    "scale",
+                    "width",
+                    "events",
+                    "released",
+                    "double_frees",
+                )
+            ],
+            ["1.0", "emulated", "40", "500", "1", "64", "0", "0", "0"],
+        )
     for bad in ({"tick_us": 99}, {"rdt_batch": 0}, {"fake_rdt": 3}, {"max_rmid": 512}):
         try:
             with module(**bad):
@@ -173,7 +189,11 @@ def test_dump(_, __):
 
 
 def ticks(events, cpu=None):
-    return [e for e in events if e["event"] == "measure_perf_counters" and not e["is_context_switch"] and cpu in (None, e["cpu"])]
+    return [
+        e
+        for e in events
+        if e["event"] == "measure_perf_counters" and not e["is_context_switch"] and cpu in (None, e["cpu"])
+    ]
 
 
 def burn(trace, attempts=8):
@@ -214,7 +234,11 @@ def test_tick(_, __):
         time.sleep(0.2)
         come = time.monotonic_ns()
         online(1, "1")
-        eq("events of a CPU that is not there", [e for e in trace.read() if e["cpu"] == 1 and gone < e["ns"] < come], [])
+        eq(
+            "events of a CPU that is not there",
+            [e for e in trace.read() if e["cpu"] == 1 and gone < e["ns"] < come],
+            [],
+        )
         burn(trace)
 
 
@@ -234,10 +258,19 @@ def test_idle_tick(_, __):
 
 def check_sample(e, fake):
     rmid, ms = e["rmid"], e["timestamp"] // 10**6
-    want = {"llc_occupancy": (1000 * rmid + e["domain"], 0), "mbm_total": (ms * rmid % 2**24, 0), "mbm_local": (ms * (rmid // 2) % 2**24, 0)}
+    want = {
+        "llc_occupancy": (1000 * rmid + e["domain"], 0),
+        "mbm_total": (ms * rmid % 2**24, 0),
+        "mbm_local": (ms * (rmid // 2) % 2**24, 0),
+    }
     if fake == 2:
-        want.update({6: {"llc_occupancy": (0, -errno.EINVAL)}, 7: {"mbm_total": (0, -errno.EIO)},
-                     5: {"mbm_local": (0, -errno.ENODEV)}}.get(rmid % 8, {}))
+        want.update(
+            {
+                6: {"llc_occupancy": (0, -errno.EINVAL)},
+                7: {"mbm_total": (0, -errno.EIO)},
+                5: {"mbm_local": (0, -errno.ENODEV)},
+            }.get(rmid % 8, {})
+        )
     for name, (value, err) in want.items():
         eq(f"{name} of RMID {rmid}", e[name], f"{value} ({err})")
 
@@ -264,7 +297,9 @@ def readings(fake, batch, tick_us):
     for e in trace.events:
         if e["event"] == "rdt_sample":
             check_sample(e, fake)
-    inside = [e for e in trace.events if book["from"] <= e.get("timestamp", 0) < book["to"] and e["event"] == "rdt_sample"]
+    inside = [
+        e for e in trace.events if book["from"] <= e.get("timestamp", 0) < book["to"] and e["event"] == "rdt_sample"
+    ]
     return {e["rmid"] for e in trace.events if e["event"] == "rmid_existing"}, inside, batches(trace.events)
 
 

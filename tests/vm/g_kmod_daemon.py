@@ -33,7 +33,10 @@ def test_daemon(bench, _):
         wait("it is attached", lambda: rmid_status(service)["attached"])
         status = rmid_status(service)
         eq("as the module says", (status["backend"], status["max_rmid"]), ("module", 511))
-        true(f"in use {status['in_use']}, by the module {count('in_use')}", wait("dump", lambda: rmid_status(service)["in_use"] >= 5))
+        true(
+            f"in use {status['in_use']}, by the module {count('in_use')}",
+            wait("dump", lambda: rmid_status(service)["in_use"] >= 5),
+        )
         with Procs("forks", 200):
             pass
         with Procs("burn", 300):
@@ -57,7 +60,10 @@ def test_daemon(bench, _):
             spans.append(seen[pid]["mbm_total_bytes"] / (64 * rmid))
         eq("RMIDs", len({seen[pid]["rmid"] for pid in procs.book["children"]}), 5)
         up = service.status()["uptime_ns"] / 1e6
-        true(f"ms of bandwidth: {spans} in {up}", all(100 < ms < up for ms in spans) and max(spans) - min(spans) < 100 + 0.1 * max(spans))
+        true(
+            f"ms of bandwidth: {spans} in {up}",
+            all(100 < ms < up for ms in spans) and max(spans) - min(spans) < 100 + 0.1 * max(spans),
+        )
 
 
 @timeout(60)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The RMID module kmod/ on a machine whose RDT is faked (rdt/): it takes the kernel's word for what there is; the registers do nothing."""
+"""
+The RMID module kmod/ on a machine whose RDT is faked (rdt/): it takes the kernel's word for what
+there is; the registers do nothing.
+"""
 import os
 import subprocess
 import time
@@ -28,8 +31,11 @@ def test_kmod_hardware(_, __):
     """Registers are programmed; what is read is 0, for every RMID and in both L3 domains."""
     with module(), Trace("rdt_sample", "rmid_existing", "measure_perf_counters") as trace:
         got = info()
-        eq("as it is", [got[k] for k in ("mode", "max_rmid", "scale", "width", "events", "domains")],
-           ["hardware", "31", "65536", "32", "7", "2"])
+        eq(
+            "as it is",
+            [got[k] for k in ("mode", "max_rmid", "scale", "width", "events", "domains")],
+            ["hardware", "31", "65536", "32", "7", "2"],
+        )
         with Procs("hold", 8), Procs("burn", 200):
             time.sleep(0.2)
     samples = [e for e in trace.events if e["event"] == "rdt_sample"]

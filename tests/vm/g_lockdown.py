@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A kernel that must fail: booted with lockdown=confidentiality, under which no BPF program may read the kernel's memory."""
+"""
+A kernel that must fail: booted with lockdown=confidentiality, under which no BPF program may read
+the kernel's memory.
+"""
 import os
 
 from e2e import eq
 
 NEEDS = "lockdown"
-SENTENCE = ("ttmond: this kernel is locked down (lockdown=confidentiality): no BPF program may read its memory, which tracing needs; "
-            "under lockdown=integrity it may")
+SENTENCE = (
+    "ttmond: this kernel is locked down (lockdown=confidentiality): no BPF program may read its memory, which tracing needs; "
+    "under lockdown=integrity it may"
+)
 
 
 def test_refused_with_the_reason(bench, _):

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""--nvidia-pins: what NVIDIA's kernel module pins, with a stand-in for it (nvpin/) whose functions are called so many times as is asked."""
+"""
+--nvidia-pins: what NVIDIA's kernel module pins, with a stand-in for it (nvpin/) whose functions are
+called so many times as is asked.
+"""
 import os
 import re
 import subprocess
@@ -10,7 +13,13 @@ from e2e import SLOW, TTMON, Skip, eq, true
 from t_cpu import Service
 from tt_host import api
 
-FUNCTIONS = ("os_lock_user_pages", "os_unlock_user_pages", "os_alloc_mem", "nv_dma_map_alloc", "RmP2PDmaMapPagesCoherent")
+FUNCTIONS = (
+    "os_lock_user_pages",
+    "os_unlock_user_pages",
+    "os_alloc_mem",
+    "nv_dma_map_alloc",
+    "RmP2PDmaMapPagesCoherent",
+)
 NOT_THERE = "the module nvidia is not loaded"
 
 
@@ -43,7 +52,10 @@ def rows(service):
 
 def figures(service):
     """By function: calls, returned, failed, pages or bytes."""
-    return {fn: (r["calls"], r["returned"], r["failed"], r.get("pages", r.get("bytes", 0))) for fn, r in rows(service).items()}
+    return {
+        fn: (r["calls"], r["returned"], r["failed"], r.get("pages", r.get("bytes", 0)))
+        for fn, r in rows(service).items()
+    }
 
 
 def wait_probed(service, reason, seconds=6.5):
@@ -55,7 +67,12 @@ def wait_probed(service, reason, seconds=6.5):
 
 
 def metrics(service):
-    page = subprocess.run(["curl", "-sS", "--unix-socket", service.sock, "http://ttmond/metrics"], capture_output=True, text=True, check=True).stdout
+    page = subprocess.run(
+        ["curl", "-sS", "--unix-socket", service.sock, "http://ttmond/metrics"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     found = {}
     for name, fn, value in re.findall(r'^ttmond_nvidia_driver_(\w+)\{function="(\w+)"\} (\d+)', page, re.M):
         found.setdefault(name, {})[fn] = int(value)
@@ -63,7 +80,10 @@ def metrics(service):
 
 
 def test_known_numbers(bench, _):
-    """So many calls, failures and pages as were made, one function calling another, in an interrupt and from several processes at a time."""
+    """
+    So many calls, failures and pages as were made, one function calling another, in an interrupt
+    and from several processes at a time.
+    """
     with Driver():
         service = Service(bench, "--nvidia-pins")
         wait_probed(service, "")
@@ -75,8 +95,9 @@ def test_known_numbers(bench, _):
         call("os_alloc_mem", 4, 1 << 40, 0x51)
         call("nv_dma_map_alloc", 6, 16)
         call("RmP2PDmaMapPagesCoherent", 8, 512)
-        call("RmP2PDmaMapPagesCoherent", 1, 512, 0x1f)
-        # Eight bytes a page are allocated for each lock; a peer's mapping of pages of this size is one by the other function.
+        call("RmP2PDmaMapPagesCoherent", 1, 512, 0x1F)
+        # Eight bytes a page are allocated for each lock; a peer's mapping of pages of this size is
+        # one by the other function.
         want = {
             "os_lock_user_pages": (9, 9, 2, 7 * 300),
             "os_unlock_user_pages": (5, 5, 0, 5 * 300),
@@ -88,7 +109,11 @@ def test_known_numbers(bench, _):
         found = metrics(service)
         for i, name in enumerate(("calls_total", "returns_total", "failures_total")):
             eq(name, found[name], {fn: want[fn][i] for fn in FUNCTIONS})
-        eq("pages", found["pages_total"], {fn: want[fn][3] for fn in FUNCTIONS if fn not in ("os_alloc_mem", "RmP2PDmaMapPagesCoherent")})
+        eq(
+            "pages",
+            found["pages_total"],
+            {fn: want[fn][3] for fn in FUNCTIONS if fn not in ("os_alloc_mem", "RmP2PDmaMapPagesCoherent")},
+        )
         eq("bytes", found["bytes_total"], {"os_alloc_mem": want["os_alloc_mem"][3]})
         # In interrupts, and from several processes.
         call("os_alloc_mem", 10, 100, 0, 1)
@@ -99,7 +124,9 @@ def test_known_numbers(bench, _):
         calls, _, failed, much = want["os_alloc_mem"]
         want["os_alloc_mem"] = (calls + 10 + 3000, calls + 10 + 3000, failed, much + 1000 + 8 * 6000)
         eq("afterwards", figures(service), want)
-        text = subprocess.run([TTMON, "status", "-vs", service.sock], capture_output=True, text=True, check=False).stdout
+        text = subprocess.run(
+            [TTMON, "status", "-vs", service.sock], capture_output=True, text=True, check=False
+        ).stdout
         true(text, re.search(r"^  nvidia +os_lock_user_pages 3,009 calls, 2 failed, 8,100 pages$", text, re.M))
         # A daemon that is told to look away does.
         subprocess.run([TTMON, "family", "alloc", "off", "--socket", service.sock], capture_output=True, check=True)
@@ -137,8 +164,13 @@ def test_a_function_less(bench, _):
         call("nv_dma_map_alloc", 3, 2)
         eq("mapped", figures(service)["nv_dma_map_alloc"], (3, 3, 0, 6))
         true("metrics", "RmP2PDmaMapPagesCoherent" not in metrics(service)["calls_total"])
-        text = subprocess.run([TTMON, "status", "-vs", service.sock], capture_output=True, text=True, check=False).stdout
-        true(text, "RmP2PDmaMapPagesCoherent 0 calls, 0 failed (not counted: the module nvidia has no such function)" in text)
+        text = subprocess.run(
+            [TTMON, "status", "-vs", service.sock], capture_output=True, text=True, check=False
+        ).stdout
+        true(
+            text,
+            "RmP2PDmaMapPagesCoherent 0 calls, 0 failed (not counted: the module nvidia has no such function)" in text,
+        )
         service.daemon.stop()
         true(service.daemon.stderr(), "--nvidia-pins: 4 of 5 functions" in service.daemon.stderr())
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""RMIDs by the kernel's resctrl, on a machine whose RDT is faked (rdt/): the groups are the kernel's, the readings are chosen (rdt/fakeqm)."""
+"""
+RMIDs by the kernel's resctrl, on a machine whose RDT is faked (rdt/): the groups are the kernel's,
+the readings are chosen (rdt/fakeqm).
+"""
 import contextlib
 import glob
 import json
@@ -30,7 +33,9 @@ def write(text, *path):
 
 def mount():
     """Whether with -o debug, which came with Linux 6.7: RMIDs can be seen."""
-    if not subprocess.run(["mount", "-t", "resctrl", "-o", "debug", "resctrl", ROOT], capture_output=True, check=False).returncode:
+    if not subprocess.run(
+        ["mount", "-t", "resctrl", "-o", "debug", "resctrl", ROOT], capture_output=True, check=False
+    ).returncode:
         return True
     subprocess.run(["mount", "-t", "resctrl", "resctrl", ROOT], check=True)
     return False
@@ -157,13 +162,21 @@ sys.stdin.readline()"""
             wait(f"tasks of {one}", lambda one=one: tasks(groups()[one]) == threads(one))
         eq("threads", len(tasks(groups()[other])), 21)
         status = service.status()
-        eq("as it is", [status[k] for k in ("backend", "source", "reason", "max_rmid", "groups")], ["resctrl", ROOT, "", RMIDS - 1, 5])
+        eq(
+            "as it is",
+            [status[k] for k in ("backend", "source", "reason", "max_rmid", "groups")],
+            ["resctrl", ROOT, "", RMIDS - 1, 5],
+        )
         python.say("")
         has_groups(pid, *children)
         procs.say(0)
         has_groups(pid, *children[1:])
         service.stop()
-        eq("groups afterwards", sorted(os.path.basename(p) for p in glob.glob(f"{ROOT}/mon_groups/*")), ["pod", "ttmon-1"])
+        eq(
+            "groups afterwards",
+            sorted(os.path.basename(p) for p in glob.glob(f"{ROOT}/mon_groups/*")),
+            ["pod", "ttmon-1"],
+        )
         true("tasks are back in the root's", {pid, *children[1:]} <= set(tasks(ROOT)))
 
 
@@ -207,7 +220,10 @@ def test_values(bench, _):
 
         def got():
             processes = service.processes()
-            return {pid: [processes.get(pid, {}).get(k) for k in ("llc_bytes", "mbm_total_bytes", "mbm_local_bytes")] for pid in pids}
+            return {
+                pid: [processes.get(pid, {}).get(k) for k in ("llc_bytes", "mbm_total_bytes", "mbm_local_bytes")]
+                for pid in pids
+            }
 
         with contextlib.suppress(AssertionError):
             wait("values", lambda: got() == want)
@@ -215,7 +231,11 @@ def test_values(bench, _):
         rmids = {pid: p["rmid"] for pid, p in service.processes().items() if pid in pids}
         eq("RMIDs", rmids if rdt.debug else len(set(rmids.values())), ids if rdt.debug else len(pids))
         status = service.status()
-        eq("sums", [status["mbm_total_bytes"], status["mbm_local_bytes"]], [sum(w[k] for w in want.values()) for k in (1, 2)])
+        eq(
+            "sums",
+            [status["mbm_total_bytes"], status["mbm_local_bytes"]],
+            [sum(w[k] for w in want.values()) for k in (1, 2)],
+        )
         eq("unassigned and failed", [status["unassigned_bytes"], status["failed_readings"]], [0, 0])
         # The hardware has no value for a while: unknown, not 0. What it counted meanwhile comes with the next one.
         rdt.set("unavailable", "Y")
@@ -233,7 +253,11 @@ def test_exhausted(bench, _):
         wait("those that wait", lambda: service.status()["exhausted"] == 35 - (RMIDS - 1), 10)
         waiting = set(procs.book["children"]) - set(groups())
         status = service.status()
-        eq("how many", [len(groups()), len(waiting), status["reason"]], [RMIDS - 1, 4, "out of RMIDs: 4 processes wait for one"])
+        eq(
+            "how many",
+            [len(groups()), len(waiting), status["reason"]],
+            [RMIDS - 1, 4, "out of RMIDs: 4 processes wait for one"],
+        )
         eq("noted", status["odd"]["exhausted"], 4)
         lucky = next(pid for pid in procs.book["children"] if pid in groups())
         procs.say(procs.book["children"].index(lucky))
@@ -256,7 +280,10 @@ def test_limbo(bench, _):
         lucky = next(pid for pid in procs.book["children"] if pid in groups())
         waiting = set(procs.book["children"]) - set(groups())
         procs.say(procs.book["children"].index(lucky))
-        wait("its RMID is in limbo", lambda: service.status()["reason"] == "all free RMIDs are in limbo: 1 processes wait for one")
+        wait(
+            "its RMID is in limbo",
+            lambda: service.status()["reason"] == "all free RMIDs are in limbo: 1 processes wait for one",
+        )
         eq("groups", len(groups()), RMIDS - 2)
         rdt.set("occ", 0)
         wait("it is given out", lambda: waiting <= set(groups()))
@@ -311,7 +338,9 @@ def test_by_cgroup(bench, _):
 
 def test_not_mounted(bench, _):
     """What to do is said."""
-    bench.refused(["--rmid", "resctrl"], f"resctrl is not mounted at {ROOT}: mount -t resctrl resctrl {ROOT}", cmd=["true"])
+    bench.refused(
+        ["--rmid", "resctrl"], f"resctrl is not mounted at {ROOT}: mount -t resctrl resctrl {ROOT}", cmd=["true"]
+    )
 
 
 def test_auto(bench, _):

@@ -29,8 +29,16 @@ SYS_ADMIN = 21
 
 
 def run(*words, status=0, env=None):
-    done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                          env=dict(os.environ, **(env or {})), check=False)
+    done = subprocess.run(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        env=dict(os.environ, **(env or {})),
+        check=False,
+    )
     if status is not None:
         eq(f"{' '.join(words)}: {done.stdout.strip()[-600:]}", done.returncode, status)
     return done.stdout
@@ -52,7 +60,10 @@ def wait(what, condition, seconds=10):
     end = time.monotonic() + seconds * SLOW
     while not condition():
         if time.monotonic() > end:
-            raise AssertionError(f"not after {seconds * SLOW:g} s: {what}; " + run("systemctl", "status", "--no-pager", "-n", "20", "ttmond.service", status=None))
+            raise AssertionError(
+                f"not after {seconds * SLOW:g} s: {what}; "
+                + run("systemctl", "status", "--no-pager", "-n", "20", "ttmond.service", status=None)
+            )
         time.sleep(0.2)
 
 
@@ -115,9 +126,16 @@ def drop_in(text):
 
 @timeout(40)
 def test_install(_bench, _legacy):
-    """Installed, enabled, started, ready when it traces; the socket is the group's, and what it may do is what it needs."""
+    """
+    Installed, enabled, started, ready when it traces; the socket is the group's, and what it may do
+    is what it needs.
+    """
     installed()
-    eq("state", (show("ActiveState"), show("SubState"), show("UnitFileState"), show("NRestarts")), ("active", "running", "enabled", "0"))
+    eq(
+        "state",
+        (show("ActiveState"), show("SubState"), show("UnitFileState"), show("NRestarts")),
+        ("active", "running", "enabled", "0"),
+    )
     info = os.stat(SOCKET)
     group = int(run("getent", "group", "ttmon").split(":")[2])
     eq("socket", (oct(stat.S_IMODE(info.st_mode)), info.st_uid, info.st_gid), ("0o660", 0, group))
@@ -134,7 +152,7 @@ def test_install(_bench, _legacy):
         eq(f"capabilities of {status['Name']}", (status["CapPrm"], status["CapEff"]), (f"{mask:016x}",) * 2)
         eq("no_new_privs, seccomp", (status["NoNewPrivs"], status["Seccomp"]), ("1", "2"))
         if status["Name"] == "ttmond-hot":
-            eq("policy of the hot thread", os.sched_getscheduler(int(path.split("/")[4])) & 0xffff, os.SCHED_RR)
+            eq("policy of the hot thread", os.sched_getscheduler(int(path.split("/")[4])) & 0xFFFF, os.SCHED_RR)
     lines = messages(journal())
     true("it says that it traces", any(line["MESSAGE"].startswith("tracing the whole host") for line in lines))
     eq("priorities", {line["PRIORITY"] for line in lines if line["MESSAGE"].startswith("tracing ")}, {"6"})
@@ -145,15 +163,29 @@ def test_install(_bench, _legacy):
 
 @timeout(40)
 def test_traces(bench, legacy):
-    """A program of another user's, in a home, whose library is replaced while it runs; then the figures, over the socket and TCP."""
+    """
+    A program of another user's, in a home, whose library is replaced while it runs; then the
+    figures, over the socket and TCP.
+    """
     installed()
     home = "/home/ttmon-test"
     shutil.copytree(standin(""), home, symlinks=True)
     run("chown", "-R", "nobody", home)
     os.chmod(home, 0o700)
     before = ask("/v1/status")["pinned"]["pins"]
-    target = bench.target("setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", f"{home}/scen", "--wait", "exit", "5",
-                          env={"LD_LIBRARY_PATH": f"{home}/lib"})
+    target = bench.target(
+        "setpriv",
+        "--reuid",
+        "nobody",
+        "--regid",
+        "nogroup",
+        "--clear-groups",
+        f"{home}/scen",
+        "--wait",
+        "exit",
+        "5",
+        env={"LD_LIBRARY_PATH": f"{home}/lib"},
+    )
     wait("its library is probed", lambda: any(o["path"].startswith(home) for o in ask("/v1/probes")["objects"]))
     shutil.rmtree(home)
     target.go()
@@ -161,7 +193,8 @@ def test_traces(bench, legacy):
     wait("five pins", lambda: ask("/v1/status")["pinned"]["pins"] == before + 5)
     eq("what is lost", sum(ask("/v1/status")["events"]["lost"].values()), 0)
     eq("by tracefs", ask("/v1/status")["uprobes"] != "multi", legacy)
-    # One that was there before the service, and whose library has no name any more: /proc/PID/map_files alone leads to it.
+    # One that was there before the service, and whose library has no name any more:
+    # /proc/PID/map_files alone leads to it.
     shutil.copytree(standin(""), home, symlinks=True)
     target = bench.target(f"{home}/scen", "--wait", "exit", "3", env={"LD_LIBRARY_PATH": f"{home}/lib"})
     shutil.rmtree(home)
@@ -179,10 +212,19 @@ def test_traces(bench, legacy):
 def test_second_one(_bench, _legacy):
     """A service by hand beside it refuses and says why; runs on one program work."""
     installed()
-    done = subprocess.run([TTMOND], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20 * SLOW, check=False)
+    done = subprocess.run(
+        [TTMOND], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20 * SLOW, check=False
+    )
     eq(f"exit status ({done.stderr})", done.returncode, 1)
     true(done.stderr, re.search(r"^ttmond: .*another ttmond", done.stderr, re.M))
-    done = subprocess.run([TTMOND, "-q", "--", "true"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20 * SLOW, check=False)
+    done = subprocess.run(
+        [TTMOND, "-q", "--", "true"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=20 * SLOW,
+        check=False,
+    )
     eq(f"a run beside it ({done.stderr})", done.returncode, 0)
     true("the service is up", is_up())
 
@@ -232,7 +274,11 @@ def test_limits(bench, _legacy):
     for path in glob.glob(f"/proc/{show('MainPID')}/task/*"):
         with open(path + "/comm", encoding="ascii") as f:
             if f.read() == "ttmond-hot\n":
-                eq("policy of the hot thread, under a quota", os.sched_getscheduler(int(path.split("/")[-1])) & 0xffff, os.SCHED_RR)
+                eq(
+                    "policy of the hot thread, under a quota",
+                    os.sched_getscheduler(int(path.split("/")[-1])) & 0xFFFF,
+                    os.SCHED_RR,
+                )
     pid, restarts = show("MainPID"), property_of("NRestarts")
     run("systemctl", "set-property", "--runtime", "ttmond.service", "MemoryMax=4M")
     wait("it is killed", lambda: show("MainPID") != pid)
@@ -256,16 +302,29 @@ def test_journal(_bench, _legacy):
 
     wait("it says something", lambda: len(mine()) > 1)
     for line in mine():
-        eq("unit and program", (line["_SYSTEMD_UNIT"], line["SYSLOG_IDENTIFIER"], line["_COMM"]), ("ttmond.service", "ttmond", "ttmond"))
-        true(f"priority {line['PRIORITY']} of {line['MESSAGE']!r}", line["PRIORITY"] in "34567" and not re.match(r"<\d>|ttmond: ", line["MESSAGE"]))
+        eq(
+            "unit and program",
+            (line["_SYSTEMD_UNIT"], line["SYSLOG_IDENTIFIER"], line["_COMM"]),
+            ("ttmond.service", "ttmond", "ttmond"),
+        )
+        true(
+            f"priority {line['PRIORITY']} of {line['MESSAGE']!r}",
+            line["PRIORITY"] in "34567" and not re.match(r"<\d>|ttmond: ", line["MESSAGE"]),
+        )
     eq("what it does", {line["PRIORITY"] for line in mine() if line["MESSAGE"].startswith("tracing ")}, {"6"})
     # What is wrong with an option is an error, and no restart mends it.
     drop_in("Environment=TTMOND_OPTIONS=--no-such-option\nEnvironmentFile=\n")
     try:
         run("systemctl", "restart", "ttmond.service", status=1)
-        eq("state, status, restarts", (show("ActiveState"), show("ExecMainStatus"), show("NRestarts")), ("failed", "2", "0"))
+        eq(
+            "state, status, restarts",
+            (show("ActiveState"), show("ExecMainStatus"), show("NRestarts")),
+            ("failed", "2", "0"),
+        )
         wait("it says why", lambda: [line for line in messages(journal()) if "no-such-option" in line["MESSAGE"]])
-        said = [(line["MESSAGE"], line["PRIORITY"]) for line in messages(journal()) if "no-such-option" in line["MESSAGE"]]
+        said = [
+            (line["MESSAGE"], line["PRIORITY"]) for line in messages(journal()) if "no-such-option" in line["MESSAGE"]
+        ]
         eq("an error", {priority for _, priority in said}, {"3"})
     finally:
         drop_in(None)
@@ -277,13 +336,16 @@ PTRACE_SEIZE, PTRACE_INTERRUPT, WALL = 0x4206, 0x4207, 0x40000000
 
 
 def stop_thread(tid):
-    """Of a process one thread alone, for good. Returns the process that does it: it ends with the thread, whose end it must wait for."""
+    """
+    Of a process one thread alone, for good. Returns the process that does it: it ends with the
+    thread, whose end it must wait for.
+    """
     child = os.fork()
     if child:
         return child
     libc = ctypes.CDLL(None)
     libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
-    status = 0x7f
+    status = 0x7F
     if not any(libc.ptrace(request, tid, None, None) for request in (PTRACE_SEIZE, PTRACE_INTERRUPT)):
         while os.WIFSTOPPED(status):
             _, status = os.waitpid(tid, WALL)
@@ -305,9 +367,17 @@ def test_thread_hangs(_bench, _legacy):
                 with open(path + "/comm", encoding="ascii") as f:
                     tids[f.read().strip()] = int(path.split("/")[-1])
             stopper = stop_thread(tids[name])
-            wait(f"it is started anew without its thread {name}", lambda pid=pid: is_up() and show("MainPID") not in (pid, "0"), 15)
+            wait(
+                f"it is started anew without its thread {name}",
+                lambda pid=pid: is_up() and show("MainPID") not in (pid, "0"),
+                15,
+            )
             os.waitpid(stopper, 0)
-        eq("systemd says why", len(re.findall(r"ttmond.service: Watchdog timeout", run("journalctl", "--no-pager"))) >= 2, True)
+        eq(
+            "systemd says why",
+            len(re.findall(r"ttmond.service: Watchdog timeout", run("journalctl", "--no-pager"))) >= 2,
+            True,
+        )
     finally:
         drop_in(None)
         run("systemctl", "restart", "ttmond.service")
@@ -333,7 +403,10 @@ def test_watchdog(_bench, _legacy):
 
 @timeout(40)
 def test_socket_unit(_bench, _legacy):
-    """ttmond.socket makes the socket, a client starts the service, which serves on what it was given; it stays when that stops."""
+    """
+    ttmond.socket makes the socket, a client starts the service, which serves on what it was given;
+    it stays when that stops.
+    """
     installed()
     run("systemctl", "stop", "ttmond.service")
     eq("socket of a service that was stopped", os.path.exists(SOCKET), False)
@@ -342,7 +415,11 @@ def test_socket_unit(_bench, _legacy):
     info = os.stat(SOCKET)
     eq("socket", (oct(stat.S_IMODE(info.st_mode)), info.st_uid, info.st_gid), ("0o660", 0, group))
     eq("the service before a client", show("ActiveState"), "inactive")
-    eq("health", run("curl", "-sS", "--max-time", str(int(30 * SLOW)), "--unix-socket", SOCKET, "http://localhost/healthz"), "ok\n")
+    eq(
+        "health",
+        run("curl", "-sS", "--max-time", str(int(30 * SLOW)), "--unix-socket", SOCKET, "http://localhost/healthz"),
+        "ok\n",
+    )
     eq("the same socket", os.stat(SOCKET).st_ino, info.st_ino)
     true("it is up", is_up())
     run("systemctl", "stop", "ttmond.service")
@@ -369,7 +446,10 @@ def test_port_taken(_bench, _legacy):
 
 @timeout(90)
 def test_upgrades(bench, _legacy):
-    """Two upgrades and the way back: the new program runs each time, what was configured and switched off stays so, programs live on."""
+    """
+    Two upgrades and the way back: the new program runs each time, what was configured and switched
+    off stays so, programs live on.
+    """
     installed()
     folder = os.path.join(os.path.dirname(DEB), "vm-deb")
     first = run("dpkg-query", "-W", "-f", "${Version}", "ttmon")
@@ -431,8 +511,22 @@ def test_remove(_bench, _legacy):
     with open("/etc/default/ttmond", encoding="ascii") as f:
         true("the change is still there", "# changed" in f.read())
     dpkg("--purge", "ttmon")
-    left = [p for p in ("/etc/default/ttmond", "/var/lib/ttmond", "/usr/sbin/ttmond", "/usr/bin/ttmon", "/usr/include/ttmon", "/usr/share/doc/ttmon")
-            if os.path.exists(p)]
-    eq("left after the purge", left + glob.glob("/etc/systemd/system/**/ttmond*", recursive=True) + glob.glob("/lib/systemd/system/ttmond*"), [])
+    left = [
+        p
+        for p in (
+            "/etc/default/ttmond",
+            "/var/lib/ttmond",
+            "/usr/sbin/ttmond",
+            "/usr/bin/ttmon",
+            "/usr/include/ttmon",
+            "/usr/share/doc/ttmon",
+        )
+        if os.path.exists(p)
+    ]
+    eq(
+        "left after the purge",
+        left + glob.glob("/etc/systemd/system/**/ttmond*", recursive=True) + glob.glob("/lib/systemd/system/ttmond*"),
+        [],
+    )
     eq("the unit after the purge", show("LoadState"), "not-found")
     true("ttmon beside it works", "ttmon" in run(TTMON, "--help"))

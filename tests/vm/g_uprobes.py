@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How probes are attached: uprobe_multi links or tracefs events, held mappings, and what is said where a kernel lacks something."""
+"""
+How probes are attached: uprobe_multi links or tracefs events, held mappings, and what is said where
+a kernel lacks something.
+"""
 import os
 import shutil
 import signal
@@ -28,7 +31,10 @@ def test_ledger(bench, _):
 
 
 def test_system_wide(bench, _):
-    """Pinned memory and sums are exact; ordinary memory that came and went before somebody could look is of unknown kind."""
+    """
+    Pinned memory and sums are exact; ordinary memory that came and went before somebody could look
+    is of unknown kind.
+    """
     target = bench.target(standin("scen"), "--wait", "copies")
     daemon = bench.daemon("--dump-db", bench.path("db.json"))
     target.go()
@@ -44,7 +50,10 @@ def test_system_wide(bench, _):
 
 
 def test_held_mappings(bench, _):
-    """Calls right after a dlopen of libraries nobody has seen. Under emulation attaching can take longer than a mapping is held."""
+    """
+    Calls right after a dlopen of libraries nobody has seen. Under emulation attaching can take
+    longer than a mapping is held.
+    """
     paths = []
     for i in range(5):
         os.mkdir(bench.path(f"venv{i}"))
@@ -93,8 +102,11 @@ def test_without_btf(bench, _):
     try:
         daemon = bench.daemon(cmd=["true"], wait=False)
         daemon.wait(status=1)
-        eq("what it says", daemon.stderr(),
-           "ttmond: this kernel has no BTF (/sys/kernel/btf/vmlinux): it needs CONFIG_DEBUG_INFO_BTF=y\n")
+        eq(
+            "what it says",
+            daemon.stderr(),
+            "ttmond: this kernel has no BTF (/sys/kernel/btf/vmlinux): it needs CONFIG_DEBUG_INFO_BTF=y\n",
+        )
     finally:
         subprocess.run(["umount", "/sys/kernel/btf"], check=True)
 
@@ -106,7 +118,11 @@ def test_without_tracefs(bench, legacy):
         daemon = bench.daemon("--no-mmap", cmd=[standin("scen"), "copies"], wait=False)
         daemon.wait(status=1 if legacy else 0)
         if legacy:
-            eq("what it says", daemon.stderr(), "ttmond: this kernel has no uprobe_multi links, and tracefs is not mounted: "
-               "mount -t tracefs tracefs /sys/kernel/tracing\n")
+            eq(
+                "what it says",
+                daemon.stderr(),
+                "ttmond: this kernel has no uprobe_multi links, and tracefs is not mounted: "
+                "mount -t tracefs tracefs /sys/kernel/tracing\n",
+            )
     finally:
         subprocess.run(["mount", "-t", "tracefs", "tracefs", "/sys/kernel/tracing"], check=True)

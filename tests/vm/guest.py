@@ -31,7 +31,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 E2E = os.path.join(os.path.dirname(HERE), "e2e")
 sys.path[:0] = [HERE, E2E]
 sys.dont_write_bytecode = True
-# Limits are this many times those of the host: the guest's processors are emulated, and everything else may run beside it.
+# Limits are this many times those of the host: the guest's processors are emulated, and everything
+# else may run beside it.
 SLOW = 6.0
 os.environ["TTMON_TEST_SLOW"] = str(SLOW)
 # The command's mappings wait for their probes: 250 ms are enough elsewhere.
@@ -86,7 +87,11 @@ def one(function, args):
         except e2e.Skip as why:
             verdict = f"SKIP {why}"
         except AssertionError as why:
-            tb = [f for f in traceback.extract_tb(sys.exc_info()[2]) if os.path.basename(f.filename).startswith(("t_", "g_"))]
+            tb = [
+                f
+                for f in traceback.extract_tb(sys.exc_info()[2])
+                if os.path.basename(f.filename).startswith(("t_", "g_"))
+            ]
             verdict = f"FAIL {why}" + (f" (line {tb[-1].lineno})" if tb else "")
         except Exception as err:  # a test that breaks is a test that failed
             traceback.print_exc(file=sys.stdout)
@@ -151,7 +156,11 @@ def script(path):
 
 
 def functions(module):
-    found = [f for n, f in vars(module).items() if n.startswith("test_") and inspect.isfunction(f) and f.__module__ == module.__name__]
+    found = [
+        f
+        for n, f in vars(module).items()
+        if n.startswith("test_") and inspect.isfunction(f) and f.__module__ == module.__name__
+    ]
     return sorted(found, key=lambda f: f.__code__.co_firstlineno)
 
 
@@ -165,9 +174,9 @@ def modules(folder, prefix):
     for path in sorted(glob.glob(os.path.join(folder, prefix + "*.py"))):
         name = os.path.basename(path)[:-3]
         try:
-            yield name[len(prefix):], importlib.import_module(name), None
+            yield name[len(prefix) :], importlib.import_module(name), None
         except Exception as err:  # the others are to run
-            yield name[len(prefix):], None, f"{type(err).__name__}: {err}"
+            yield name[len(prefix) :], None, f"{type(err).__name__}: {err}"
 
 
 def tests(boot, legacy):
@@ -185,7 +194,11 @@ def tests(boot, legacy):
             yield name, broken(why), LIMIT, None
         for f in functions(module) if module else ():
             label = f"{name}/{f.__name__[5:]}"
-            left_out = NOT_HERE.get(label) or NOT_HERE.get(name) or (None if e2e.needs_kernel(f) else "asks nothing of the kernel")
+            left_out = (
+                NOT_HERE.get(label)
+                or NOT_HERE.get(name)
+                or (None if e2e.needs_kernel(f) else "asks nothing of the kernel")
+            )
             yield label, lambda f=f: one(f, ()), getattr(f, "timeout", LIMIT), left_out
     for path in sorted(glob.glob(os.path.join(E2E, "test_*.py"))):
         yield os.path.basename(path)[5:-3], lambda path=path: script(path), SCRIPT_LIMIT, None
@@ -203,7 +216,12 @@ def run(kernel, label, function, limit):
     if kind == "FAIL":
         for line in output[-60:] + [f"kernel: {line}" for line in (log if bad else [])[:60]]:
             print("    " + line)
-    print(f"{kind} {label}" + (f": {why}" if why else "") + (f" ({time.monotonic() - began:.1f} s)" if kind == "ok" else ""), flush=True)
+    print(
+        f"{kind} {label}"
+        + (f": {why}" if why else "")
+        + (f" ({time.monotonic() - began:.1f} s)" if kind == "ok" else ""),
+        flush=True,
+    )
 
 
 def main():

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""kmod_lib.py: the module kmod/ loaded, what it says in /proc and through its tracepoints, and programs to be watched (kmod/procs.c)."""
+"""
+kmod_lib.py: the module kmod/ loaded, what it says in /proc and through its tracepoints, and
+programs to be watched (kmod/procs.c).
+"""
 import contextlib
 import json
 import os
@@ -22,7 +25,12 @@ def folder():
 
 
 def busybox(*args):
-    done = subprocess.run([os.path.join(folder(), "..", "..", "tools", "bin", "busybox"), *args], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [os.path.join(folder(), "..", "..", "tools", "bin", "busybox"), *args],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return done.returncode, done.stdout + done.stderr
 
 
@@ -106,7 +114,9 @@ class Trace:
                 elif m:
                     fields = dict(re.findall(r"(\w+)=(.*?)(?= \w+=|$)", m[5]))
                     event = {k: int(v) if re.fullmatch(r"-?\d+", v) else v for k, v in fields.items()}
-                    events.append({**event, "event": m[4], "cpu": int(m[1]), "ns": int(m[2]) * 10**9 + int(m[3]) * 1000})
+                    events.append(
+                        {**event, "event": m[4], "cpu": int(m[1]), "ns": int(m[2]) * 10**9 + int(m[3]) * 1000}
+                    )
         return events
 
     def __exit__(self, *_):
@@ -121,7 +131,9 @@ class Procs:
     """procs.c at work; its book is what it printed."""
 
     def __init__(self, *args, book=True):
-        self.proc = subprocess.Popen([os.path.join(folder(), "procs"), *map(str, args)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.proc = subprocess.Popen(
+            [os.path.join(folder(), "procs"), *map(str, args)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         self.book = json.loads(self.proc.stdout.readline()) if book else None
 
     def say(self, text):
@@ -151,7 +163,10 @@ def wait(what, condition, seconds=3):
 
 
 def lives(events):
-    """{tgid: [(rmid, from, to or None)]}; what must not be fails: an RMID given while it is held or in limbo, freed while it is free."""
+    """
+    {tgid: [(rmid, from, to or None)]}; what must not be fails: an RMID given while it is held or in
+    limbo, freed while it is free.
+    """
     result, holder, freed = {}, {}, {}
     for e in sorted((e for e in events if e["event"] in ("rmid_alloc", "rmid_free")), key=lambda e: e["timestamp"]):
         rmid, at = e["rmid"], e["timestamp"]

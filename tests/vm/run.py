@@ -32,8 +32,20 @@ BOOTS = {
     "systemd": ["-a", "qvm.systemd"],
 }
 # What is built for a guest: the environment variable that has its place, and the script that builds it and prints that.
-MODULES = {"KMD": "kmd/build.sh", "NVPIN": "nvpin/build.sh", "FAKEQM": "rdt/fakeqm/build.sh", "RMID_KMOD": "kmod/build.sh", "DEB": "deb.sh"}
-WANTED = {"plain": ["KMD", "NVPIN"], "rdt": ["FAKEQM", "RMID_KMOD"], "rmid": ["RMID_KMOD"], "lockdown": [], "systemd": ["DEB"]}
+MODULES = {
+    "KMD": "kmd/build.sh",
+    "NVPIN": "nvpin/build.sh",
+    "FAKEQM": "rdt/fakeqm/build.sh",
+    "RMID_KMOD": "kmod/build.sh",
+    "DEB": "deb.sh",
+}
+WANTED = {
+    "plain": ["KMD", "NVPIN"],
+    "rdt": ["FAKEQM", "RMID_KMOD"],
+    "rmid": ["RMID_KMOD"],
+    "lockdown": [],
+    "systemd": ["DEB"],
+}
 LIMIT, SHORT_LIMIT = 7000, 360  # seconds for all guests
 MIN_LEFT = 20  # seconds for which a guest is still started
 SCRIPT_LIMIT = 300  # seconds to fetch or build something
@@ -56,9 +68,14 @@ def say(line, details=()):
 
 
 def script(name, *args):
-    """(words that it printed, None) or (None, why it failed); one that hangs, on the network maybe, is ended with all it started."""
+    """
+    (words that it printed, None) or (None, why it failed); one that hangs, on the network maybe, is
+    ended with all it started.
+    """
     with tempfile.TemporaryFile("w+", errors="replace") as out, tempfile.TemporaryFile("w+", errors="replace") as err:
-        child = subprocess.Popen([os.path.join(HERE, name), *args], stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
+        child = subprocess.Popen(
+            [os.path.join(HERE, name), *args], stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
+        )
         try:
             status = child.wait(SCRIPT_LIMIT)
         except subprocess.TimeoutExpired:
@@ -78,8 +95,15 @@ class Guest:
 
     def __init__(self, kernel, options, command, limit):
         args = [os.path.join(HERE, "qvm.sh"), "-k", kernel, "-t", str(limit), *options, command]
-        self.proc = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                     errors="replace", start_new_session=True)
+        self.proc = subprocess.Popen(
+            args,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
         self.status = None
         self.deadline = time.monotonic() + BOOT_LIMIT
         guests.add(self)
@@ -159,7 +183,9 @@ class Boot:
             return done
         kind = self.late if guest.status == 124 else "FAIL"
         what = "out of time: the guest was killed" if guest.status == 124 else f"the guest died (status {guest.status})"
-        say(f"{kind} {self.label}/{running or 'guest'}: {what}", other if len(other) < 120 else other[:60] + other[-60:])
+        say(
+            f"{kind} {self.label}/{running or 'guest'}: {what}", other if len(other) < 120 else other[:60] + other[-60:]
+        )
         self.test = running
         return guest.status == 124 or not running
 

@@ -16,15 +16,34 @@ HOME = os.environ.get("QVM_HOME", os.path.expanduser("~/.cache/ttmon-vm"))
 SYMBOLS = ("boot_cpu_data", "resctrl_late_init", "rdt_resources_all", "rdt_alloc_capable", "__cpuhp_setup_state")
 FIELDS = {
     "cpuinfo_x86": ("x86_capability", "x86_cache_max_rmid", "x86_cache_occ_scale", "x86_cache_mbm_width_offset"),
-    "rdt_hw_resource": ("num_closid", "r_resctrl.alloc_capable", "r_resctrl.cache.cbm_len", "r_resctrl.cache.shareable_bits",
-                        "r_resctrl.default_ctrl", "r_resctrl.data_width"),
+    "rdt_hw_resource": (
+        "num_closid",
+        "r_resctrl.alloc_capable",
+        "r_resctrl.cache.cbm_len",
+        "r_resctrl.cache.shareable_bits",
+        "r_resctrl.default_ctrl",
+        "r_resctrl.data_width",
+    ),
 }
 
 
 def boot(kernel, folder):
     """Addresses by name, and the path of the BTF."""
     command = f"cd /run; grep -E ' ({'|'.join(SYMBOLS)})$' /proc/kallsyms >symbols; cat /sys/kernel/btf/vmlinux >vmlinux; tar cf $QVM_OUT symbols vmlinux"
-    args = [os.path.join(HERE, "..", "qvm.sh"), "-k", kernel, "-s", "1", "-t", "90", "-a", "nokaslr", "-o", folder, command]
+    args = [
+        os.path.join(HERE, "..", "qvm.sh"),
+        "-k",
+        kernel,
+        "-s",
+        "1",
+        "-t",
+        "90",
+        "-a",
+        "nokaslr",
+        "-o",
+        folder,
+        command,
+    ]
     done = subprocess.run(args, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
         sys.exit(f"gen.py: {kernel} does not tell its symbols: {(done.stdout + done.stderr)[-300:]}")
@@ -35,7 +54,9 @@ def boot(kernel, folder):
 
 def offsets(btf):
     env = dict(os.environ, PATH=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
-    done = subprocess.run(["bpftool", "-j", "btf", "dump", "file", btf, "format", "raw"], capture_output=True, env=env, check=True)
+    done = subprocess.run(
+        ["bpftool", "-j", "btf", "dump", "file", btf, "format", "raw"], capture_output=True, env=env, check=True
+    )
     types = json.loads(done.stdout)["types"]
     by_id = {t["id"]: t for t in types}
 

@@ -20,8 +20,12 @@ CAT_L3 = 7 * 32 + 4
 CPU = {"x86_cache_max_rmid": 31, "x86_cache_occ_scale": 65536, "x86_cache_mbm_width_offset": 8}
 # (value, bytes) of the L3's resource; a field that a kernel does not have is left out.
 L3 = {
-    "num_closid": (16, 4), "r_resctrl.alloc_capable": (1, 1), "r_resctrl.cache.cbm_len": (11, 4), "r_resctrl.cache.shareable_bits": (0, 4),
-    "r_resctrl.default_ctrl": (0x7FF, 4), "r_resctrl.data_width": (3, 4),
+    "num_closid": (16, 4),
+    "r_resctrl.alloc_capable": (1, 1),
+    "r_resctrl.cache.cbm_len": (11, 4),
+    "r_resctrl.cache.shareable_bits": (0, 4),
+    "r_resctrl.default_ctrl": (0x7FF, 4),
+    "r_resctrl.data_width": (3, 4),
 }
 
 
