@@ -466,7 +466,7 @@ static void test_completeness(void **state)
 	assert_int_equal(json_array_size(json_object_get(comp, "knowledge")), 1);
 	assert_string_equal(ttmon_db_str(gap, "why", ""), "coverage gap");
 	assert_string_equal(ttmon_db_str(gap, "state", ""), "not yet");
-	assert_int_equal(json_array_size(json_object_get(gap, "families")), 3);
+	assert_int_equal(json_array_size(json_object_get(gap, "families")), 4); /* alloc, transfer, launch, wait */
 	assert_int_equal(ttmon_db_get(gap, "object", 0), 1);
 	assert_int_equal(ttmon_db_get(comp, "decoded", 0), 16);
 	assert_int_equal(ttmon_db_get(comp, "malformed_facts", 9), 0);
