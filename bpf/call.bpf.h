@@ -293,7 +293,7 @@ SUBPROG int returns_to(u64 sp, u64 ra)
  * May the marked call still run? At the same stack pointer the kernel's return address says that it
  * has jumped here: a call would have put its own there.
  */
-static __always_inline bool may_run(struct pt_regs *ctx, const struct marker *m, u64 sp)
+static __always_inline bool may_run(u64 fp, const struct marker *m, u64 sp)
 {
 	u64 ra = 0;
 
@@ -313,10 +313,36 @@ static __always_inline bool was_tried(const struct proc_info *p, u32 fn)
 }
 
 #define CHAIN_FRAMES 12
-#define PIECE_WORDS  16
-#define PIECES	     64 /* 8 KiB of stack */
+#define PIECE_WORDS  4
+#define PIECES	     256 /* 8 KiB of stack */
 /* Return addresses into a function lie behind a call in it, perhaps behind its last instruction. */
 #define RETURNS_INTO(ra, ip, size) ((ra) - (ip)-1 < (size))
+
+struct scan {
+	u64 sp, end, ip, size, trampoline;
+	u64 found; /* enum inside */
+	u64 word[PIECE_WORDS];
+};
+
+/* One piece of the stack. 1: the answer is there. */
+static long scan_piece(u32 i, struct scan *s)
+{
+	if (bpf_probe_read_user(s->word, sizeof(s->word), (void *)s->sp))
+		return 1;
+	for (int k = 0; k < PIECE_WORDS; k++) {
+		u64 word = s->word[k];
+
+		if (s->sp >= s->end) {
+			s->found = OUTSIDE;
+			return 1;
+		}
+		/* Another one's return probe hides where a call returns to. */
+		if (RETURNS_INTO(word, s->ip, s->size) || (word == s->trampoline && word))
+			return 1;
+		s->sp += sizeof(u64);
+	}
+	return 0;
+}
 
 /*
  * Is the call at sp inside the one that was made at end, of the function at ip? The word at end says
@@ -328,7 +354,8 @@ static __always_inline bool was_tried(const struct proc_info *p, u32 fn)
  */
 __weak GLOBAL_SUBPROG int inside_of(u64 sp, u64 fp, u64 end, u64 ip, u64 size)
 {
-	u64 record[2], word[PIECE_WORDS], low = sp, trampoline;
+	struct scan scan = { .sp = sp, .end = end, .ip = ip, .size = size, .found = PERHAPS };
+	u64 record[2], low = sp;
 
 	if (!size || bpf_probe_read_user(record, sizeof(u64), (void *)sp))
 		return PERHAPS;
@@ -343,20 +370,9 @@ __weak GLOBAL_SUBPROG int inside_of(u64 sp, u64 fp, u64 end, u64 ip, u64 size)
 		low = fp;
 		fp = record[0];
 	}
-	trampoline = trampoline_of_current();
-	for (int i = 0; i < PIECES; i++) {
-		if (bpf_probe_read_user(word, sizeof(word), (void *)sp))
-			return PERHAPS;
-		for (int k = 0; k < PIECE_WORDS; k++) {
-			if (sp >= end)
-				return OUTSIDE;
-			/* Another one's return probe hides where a call returns to. */
-			if (RETURNS_INTO(word[k], ip, size) || (word[k] == trampoline && trampoline))
-				return PERHAPS;
-			sp += sizeof(u64);
-		}
-	}
-	return PERHAPS;
+	scan.trampoline = trampoline_of_current();
+	bpf_loop(PIECES, scan_piece, &scan, 0);
+	return scan.found;
 }
 
 /*
@@ -364,18 +380,17 @@ __weak GLOBAL_SUBPROG int inside_of(u64 sp, u64 fp, u64 end, u64 ip, u64 size)
  * is left over there says nothing of a function of the runtime, where the first call of the marked one
  * was seen to its end and no function of the runtime was ever seen to call another one.
  */
-static __always_inline enum inside inside_marker(struct pt_regs *ctx, const struct marker *m, struct proc_info *p,
-						 u64 sp, u32 fn)
+static __always_inline enum inside inside_marker(u64 fp, const struct marker *m, struct proc_info *p, u64 sp, u32 fn)
 {
 	bool returns = m->ra & MARKER_RETURNS;
 	u32 outer = m->fn;
 	enum inside in;
 
-	if (!may_run(ctx, m, sp))
+	if (!may_run(fp, m, sp))
 		return OUTSIDE;
 	if (returns && (!cfg_session || p->flags & PROC_RETURNS))
 		return INSIDE;
-	in = m->sp == sp ? OUTSIDE : inside_of(sp, PT_REGS_FP(ctx), m->sp, m->ip, m->size);
+	in = m->sp == sp ? OUTSIDE : inside_of(sp, fp, m->sp, m->ip, m->size);
 	if (in == INSIDE || (in == OUTSIDE && !returns))
 		return in;
 	if (!returns && TTMON_LIB_IS_RT(FN(outer).lib) && TTMON_LIB_IS_RT(FN(fn).lib) && was_tried(p, outer) &&
@@ -386,9 +401,9 @@ static __always_inline enum inside inside_marker(struct pt_regs *ctx, const stru
 }
 #else
 #define MARKER_FRAMES 8
-static __always_inline bool may_run(struct pt_regs *ctx, const struct marker *m, u64 sp)
+static __always_inline bool may_run(u64 fp, const struct marker *m, u64 sp)
 {
-	u64 record[2] = { ctx->regs[29], 0 }, ra = marked(m);
+	u64 record[2] = { fp, 0 }, ra = marked(m);
 
 	if (m->sp <= sp)
 		return false;
@@ -402,10 +417,9 @@ static __always_inline bool may_run(struct pt_regs *ctx, const struct marker *m,
 	return false;
 }
 
-static __always_inline enum inside inside_marker(struct pt_regs *ctx, const struct marker *m, struct proc_info *p,
-						 u64 sp, u32 fn)
+static __always_inline enum inside inside_marker(u64 fp, const struct marker *m, struct proc_info *p, u64 sp, u32 fn)
 {
-	return may_run(ctx, m, sp) ? INSIDE : OUTSIDE;
+	return may_run(fp, m, sp) ? INSIDE : OUTSIDE;
 }
 #endif
 
@@ -536,23 +550,26 @@ static __always_inline enum doubt doubt_of(u32 fn)
 	return cls >= TTMON_CLS_COPY && cls <= TTMON_CLS_HINT ? DOUBT_TRANSFER : DOUBT_ALLOC;
 }
 
-/* Of a call of CUDA's. */
-static __always_inline enum place cuda_place(struct pt_regs *ctx, struct task_state *t, struct proc_info *p, u64 sp,
-					     u32 fn)
+/* cuda_place(), which the verifier looks at once. fp: the frame pointer. */
+__weak GLOBAL_SUBPROG int cuda_place_at(struct task_state *t, struct proc_info *p, u64 sp, u64 fp, u64 fn_)
 {
-	enum place place = place_of(t, &t->cuda, bpf_get_current_pid_tgid(), sp, fn);
+	u32 fn = fn_;
+	enum place place;
 	enum inside in;
 
+	if (!t || !p)
+		return OUTERMOST;
+	place = place_of(t, &t->cuda, bpf_get_current_pid_tgid(), sp, fn);
 	if (place == NESTED) {
 		note_nested(p, t->cuda.fn, t->cuda.whole, fn);
 		return NESTED;
 	}
-	in = inside_marker(ctx, &t->marker, p, sp, fn);
+	in = inside_marker(fp, &t->marker, p, sp, fn);
 	if (in == INSIDE) {
 		note_nested(p, t->marker.fn, t->marker.whole, fn);
 		return NESTED;
 	}
-	if ((t->waiting.ra & MARKER_RETURNS) && may_run(ctx, &t->waiting, sp)) {
+	if ((t->waiting.ra & MARKER_RETURNS) && may_run(fp, &t->waiting, sp)) {
 		note_nested(p, t->waiting.fn, t->waiting.whole, fn);
 		return NESTED;
 	}
@@ -563,6 +580,13 @@ static __always_inline enum place cuda_place(struct pt_regs *ctx, struct task_st
 		return NESTED;
 	}
 	return place == OUTERMOST && (waits_elsewhere(&t->user, sp) || any_marked_waits(t, sp)) ? ELSEWHERE : place;
+}
+
+/* Of a call of CUDA's. */
+static __always_inline enum place cuda_place(struct pt_regs *ctx, struct task_state *t, struct proc_info *p, u64 sp,
+					     u32 fn)
+{
+	return cuda_place_at(t, p, sp, PT_REGS_FP(ctx), fn);
 }
 
 /*

@@ -94,7 +94,7 @@ static __always_inline bool nested_dispatch(struct pt_regs *ctx, struct task_sta
 {
 	u64 ra = 0;
 
-	if (may_run(ctx, &t->tt_marker, sp))
+	if (may_run(PT_REGS_FP(ctx), &t->tt_marker, sp))
 		return may_call(t->tt_marker.fn, fn);
 	if (t->tt_marker.sp != sp || !may_jump(t->tt_marker.fn, fn))
 		return false;

@@ -100,7 +100,8 @@ static __always_inline u64 print_of_code(struct task_state *t, const struct ttmo
 static __always_inline int copy_str(const struct ttmon_py_layout *o, u64 at, struct ttmon_py_str *s, u8 *text, u32 room)
 {
 	struct py_head h = {};
-	u32 kind, n;
+	u32 kind;
+	u64 n;
 
 	if (bpf_probe_read_user(&h, 20, (void *)(at + 16)))
 		return -1;
@@ -121,7 +122,7 @@ static __always_inline int copy_str(const struct ttmon_py_layout *o, u64 at, str
 static __always_inline int fill_code(struct ttmon_py_code *c, const struct ttmon_py_layout *o, const struct co *co,
 				     u64 len, u32 room)
 {
-	u32 n = len < room ? len : room;
+	u64 n = len < room ? len : room;
 
 	c->firstlineno = 0;
 	c->nlines = n;
@@ -278,14 +279,14 @@ struct walk {
 static int take_frame(u32 i, struct walk *w)
 {
 	const struct ttmon_py_layout *o = w->o;
-	u64 code, previous, fr[FRAME_WORDS];
+	u64 code, previous, *fr = w->t->py_words;
 	struct task_state *t = w->t;
 	struct ttmon_py_frame *f;
 	u32 entry = 0, n = w->n;
-	struct co co;
+	struct co *co = (struct co *)t->py_code;
 
 	w->state = TTMON_PY_FAILED;
-	if (bpf_probe_read_user(fr, sizeof(fr), (void *)w->frame))
+	if (bpf_probe_read_user(fr, FRAME_WORDS * sizeof(*fr), (void *)w->frame))
 		return 1;
 	if (o->shape == TTMON_PY_3_11) {
 		code = fr[4];
@@ -312,11 +313,11 @@ static int take_frame(u32 i, struct walk *w)
 	f->code = code;
 	f->off = fr[7] - code - o->co_code;
 	f->entry = entry;
-	if (bpf_probe_read_user(&co, sizeof(co), (void *)(code + CO_HEAD)))
+	if (bpf_probe_read_user(co, sizeof(*co), (void *)(code + CO_HEAD)))
 		return 1;
-	f->print = print_of_code(t, o, &co);
+	f->print = print_of_code(t, o, co);
 	/* One whose contents cannot be had is there all the same, and unknown. */
-	if (f->print && tell_code(t, o, &co, code, f->print))
+	if (f->print && tell_code(t, o, co, code, f->print))
 		f->print = 0;
 	w->n = n + 1;
 next:

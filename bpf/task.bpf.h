@@ -140,7 +140,10 @@ struct task_state {
 	u64 py_thread;		    /* the thread's state in the interpreter, as it was found last */
 	u64 py_start;		    /* when its process began */
 	u64 py_file, py_file_print; /* of the code object before this one: mostly it is the same file */
-	u64 py_buf[16];		    /* scratch */
+	struct call point;	    /* of a USDT point that frees: zeros but for a[0] */
+	u64 py_buf[16];		    /* scratch; these three are too much for the stack of kernels before 6.13 */
+	u64 py_code[10];	    /* of the frame in hand: words of its code object, */
+	u64 py_words[9];	    /* and its own */
 	u32 npy, pad;
 	struct ttmon_py_frame py[TTMON_PY_FRAMES];
 };

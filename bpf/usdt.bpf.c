@@ -54,10 +54,11 @@ int usdt_point(struct pt_regs *ctx)
 		return 0;
 	if (fn == TTMON_FN_USDT_FREE) {
 		/* Not t->user: the point may lie in a function of --free-fn. */
-		struct call c = { .a[0] = usdt_operand(ctx, cookie, 0) };
+		struct call *c = &t->point;
 
-		if (c.a[0])
-			emit_free(&c, PACK_FN(fn, device_of(t, p, fn)), 0);
+		c->a[0] = usdt_operand(ctx, cookie, 0);
+		if (c->a[0])
+			emit_free(c, PACK_FN(fn, device_of(t, p, fn)), 0);
 		return 0;
 	}
 	struct alloc_out o = {

@@ -190,19 +190,23 @@ static enum ttmon_family_state initial_state(const struct ttmon_bpf *b, enum ttm
 	return TTMON_FAMILY_ABSENT;
 }
 
+#define VERIFIER_TAIL 800 /* bytes */
+
 _printf_(2, 0) static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
-	char line[1024];
-	size_t n;
+	_cleanup_free_ char *text = NULL;
+	int n;
 
 	/* Each failure is logged once, by us; libbpf's own lines are for debugging. */
 	if (ttmon_log_get_level() < TTMON_LOG_DEBUG || level == LIBBPF_DEBUG)
 		return 0;
-	vsnprintf(line, sizeof(line), fmt, ap);
-	n = strlen(line);
-	if (n && line[n - 1] == '\n')
-		line[n - 1] = '\0';
-	log_debug("libbpf: %s", line);
+	n = vasprintf(&text, fmt, ap);
+	if (n < 0)
+		return 0;
+	if (n && text[n - 1] == '\n')
+		text[--n] = '\0';
+	/* The verifier's reason is at the end of its log. */
+	log_debug("libbpf: %s%s", n > VERIFIER_TAIL ? "... " : "", n > VERIFIER_TAIL ? text + n - VERIFIER_TAIL : text);
 	return 0;
 }
 
