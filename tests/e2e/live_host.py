@@ -11,7 +11,7 @@ import sys
 import time
 
 from e2e import PATIENCE, standin, true
-from tt_host import retry
+from tt_host import api, retry
 
 # Commands: dev | page NAME SIZE | pin NAME SIZE [FLAGS] | own NAME SIZE | reg, unreg, ptr, free
 # NAME | copy NAME [N] | burst N | step LABEL.
@@ -83,6 +83,18 @@ class Program:
     def do(self, command):
         os.write(self.target.proc.stdin.fileno(), command.encode() + b"\n")
         return json.loads(self.target.line(60))
+
+    def attached(self, service):
+        """Until its runtime has probes, before a first call that counts; without OWN its allocator gets none."""
+        with open(f"/proc/{self.pid}/maps", encoding="utf-8") as f:
+            mine = {line.split(None, 5)[5].strip() for line in f if "/libcudart" in line}
+
+        def check():
+            objects = api(service.sock, "/v1/probes")["objects"]
+            probed = {o["path"] for o in objects if any(p["state"] == "attached" for p in o["probes"])}
+            true(f"without probes: {mine - probed}", mine <= probed)
+
+        retry(20, check)
 
     def probed(self, service):
         """

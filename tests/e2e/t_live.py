@@ -64,6 +64,7 @@ def test_said_while_it_runs(bench):
     program = Program(bench)
     follower = Follower(service.sock, f"pid={program.pid}")
     eq("of a new daemon", (follower.head["restarted"], follower.head["after"]), (False, 0))
+    program.attached(service)
     program.do("dev")
     hot = program.do("page hot 1048576")["addr"]
     time.sleep(0.3)
