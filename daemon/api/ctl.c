@@ -280,7 +280,7 @@ static bool is_traced(const struct ttmon_daemon *c, const struct ttmon_http_repl
  */
 static void answer_self(struct ttmon_daemon *c, const struct ttmon_viewer *v, struct ttmon_http_reply *reply)
 {
-	ttmon_daemon_list(c, (uint32_t)reply->pid);
+	ttmon_daemon_list_wait(c, (uint32_t)reply->pid);
 	send_targets(c, v, reply);
 }
 

@@ -226,6 +226,20 @@ void ttmon_daemon_await_announced(struct ttmon_daemon *c)
 		ttmon_daemon_work(c, -1, (unsigned int)((end_ns - now) / NSEC_PER_MS) + 1);
 }
 
+static void listed(void *ctx, uint32_t tgid _unused_)
+{
+	struct ttmon_daemon *c = ctx;
+
+	c->announced--;
+}
+
+void ttmon_daemon_list_wait(struct ttmon_daemon *c, uint32_t tgid)
+{
+	c->announced++;
+	ttmon_daemon_list_then(c, tgid, listed);
+	ttmon_daemon_await_announced(c);
+}
+
 void ttmon_daemon_fact(void *ctx, const void *rec, size_t size)
 {
 	struct ttmon_daemon *c = ctx;

@@ -147,6 +147,8 @@ void ttmon_daemon_announce(struct ttmon_daemon *c, uint32_t tgid);
 void ttmon_daemon_work(struct ttmon_daemon *c, int fd, unsigned int ms);
 /* Waits until the announced processes are probed, at most 40 ms. */
 void ttmon_daemon_await_announced(struct ttmon_daemon *c);
+/* Lists a traced process's mappings, and waits as that does until its objects are probed. */
+void ttmon_daemon_list_wait(struct ttmon_daemon *c, uint32_t tgid);
 
 /*
  * Parts of the run that were requested and are missing: a service starts all the same, reports them
