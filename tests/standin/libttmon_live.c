@@ -20,6 +20,7 @@
 
 #define SIZE  (4u << 20)
 #define STEPS 400
+#define LATE  4000 /* with -w: the service may take seconds to start */
 #define EPOCH 40
 
 static void *buffer, *device;
@@ -87,7 +88,7 @@ int main(int argc, char **argv)
 	ttmon_advisor_on_checkpoint(adv, move, &device);
 	if (new_buffer() || cudaMalloc(&device, SIZE))
 		return 4;
-	for (step = 1; step <= STEPS && !pins; step++) {
+	for (step = 1; step <= (wait ? LATE : STEPS) && !pins; step++) {
 		if (wait && step % EPOCH == 0 && new_buffer())
 			return 4;
 		if (cudaMemcpy(device, buffer, SIZE, cudaMemcpyHostToDevice))
