@@ -263,7 +263,7 @@ def test_budget(bench):
         raise e2e.Skip("no budget in this run")
     pace = bench.for_everybody(standin("pace"), standin("lib"))
     victim = bench.target(*as_user(VICTIM, pace, "100", "600"))
-    service.wait_probed()
+    service.wait_probed(victim)
     # It knows the library now, so that it has no excuse for a copy that it does not see.
     quiet = bench.target(*as_user(VICTIM, pace, "200", "15"))
     healthz = Healthz(service.sock)

@@ -78,10 +78,29 @@ class Service:
         """States of the probes of a family that is off. Without multi links they stay, and the gate is all there is."""
         return ["attached" if self.status()["uprobes"] == "tracefs" else "off"]
 
-    def wait_probed(self):
-        """The one library or program that was mapped last has its probes: calls before that are not seen."""
+    def wait_probed(self, target=None):
+        """
+        The runtime that a target has mapped has its probes: calls before that are not seen. Without a target it is
+        the one library or program that was mapped last; another one of this host may have probes earlier.
+        """
+
+        def is_probed():
+            if target is None:
+                return "attached" in self.states("cuda_call")
+            with open(f"/proc/{target.pid}/maps", encoding="utf-8") as f:
+                mine = {line.split(None, 5)[5].strip() for line in f if "/libcudart" in line}
+            objects = self.request("GET", "/v1/probes")["objects"]
+            return bool(mine) and all(
+                any(
+                    o["path"] == path and any((p["program"], p["state"]) == (program, "attached") for p in o["probes"])
+                    for o in objects
+                )
+                for path in mine
+                for program in ("cuda_call", "cuda_copy")
+            )
+
         end = time.monotonic() + 10 * PATIENCE
-        while "attached" not in self.states("cuda_call"):
+        while not is_probed():
             true("nothing is probed", time.monotonic() < end)
             time.sleep(0.01)
 
@@ -571,8 +590,7 @@ def test_budget_of_one(bench):
     if service.request("GET", "/v1/families")["budget"] is None:
         raise Skip("no budget in this run")
     # The library is known when the two begin.
-    bench.target(standin("pace"), "1", "600")
-    service.wait_probed()
+    service.wait_probed(bench.target(standin("pace"), "1", "600"))
     quiet, load = bench.target(standin("pace"), "200", "600"), bench.target(standin("pace"), "150000", "600")
     service.daemon.wait_line(
         rf"over budget \(.*% of 2 %\): transfer of process {load.pid} \(pace\), which makes most of it, is only counted",
@@ -616,8 +634,7 @@ def test_sampled(bench):
     service = Service(bench, "--max-overhead", "2", "--max-events", "100000", "--dump-db", bench.path("db.json"))
     if service.request("GET", "/v1/families")["budget"] is None:
         raise Skip("no budget in this run")
-    bench.target(standin("pace"), "1", "600")
-    service.wait_probed()
+    service.wait_probed(bench.target(standin("pace"), "1", "600"))
     load = bench.target(standin("pace"), "150000", "18")
     service.daemon.wait_line(
         rf"transfer of process {load.pid} \(pace\), which .* is only counted, but for one copy in 64", 60
