@@ -572,7 +572,7 @@ def test_budget(bench):
     eq("families that are reduced", [f["name"] for f in service.families().values() if f["state"] == "counting"], [])
     eq("who is", service.status()["budget"]["users"], [{"uid": 0, "family": "transfer", "sampled": 64}])
     said = subprocess.run([TTMON, "status", "-vs", service.sock], capture_output=True, text=True, check=False).stdout
-    true(f"status: {said}", "transfer of user 0 is only counted (budget), one in 64 is told" in said)
+    true(f"status: {said}", "transfer of user 0 is only counted (budget), one in 64 is reported" in said)
     for load in loads:
         load.proc.kill()
     service.daemon.wait_line(r"under budget \(.*% of 2 %\): transfer of user 0 is on again", 60)

@@ -179,7 +179,7 @@ def test_interrupt(bench):
 def test_losses_are_said(bench):
     """Full rings, and a channel that lies."""
     _, err = record("-o", bench.path("x.ttmt"), "--", producer(bench), "drop", "5000")
-    got = re.search(r"([\d,]+) accesses recorded, ([\d,]+) dropped for want of room", err)
+    got = re.search(r"([\d,]+) accesses recorded, ([\d,]+) dropped because the buffer was full", err)
     true(f"no count in {err!r}", got)
     eq("recorded and dropped", sum(int(x.replace(",", "")) for x in got.groups()), 5000)
     _, err = record("-o", bench.path("x.ttmt"), "--", bench.path("mtprod"), "hostile")

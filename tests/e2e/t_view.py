@@ -597,7 +597,7 @@ def test_command(bench):
         f.write("<html>my own</html>")
     done = run(db)
     eq("a foreign page", (done.returncode, len(done.stderr.splitlines())), (2, 1))
-    true(done.stderr, "run.html is there" in done.stderr)
+    true(done.stderr, "run.html exists" in done.stderr)
     with open(bench.path("run.html"), encoding="utf-8") as f:
         eq("it is as it was", f.read(), "<html>my own</html>")
     with open(db, "rb") as f:
