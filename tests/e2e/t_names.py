@@ -18,9 +18,8 @@ VERBS = re.compile(r"Alloc|Malloc|Array(3D)?Create|MemCreate|PoolCreate|Import|F
 
 # Patterns of names without "_ptds" and "_ptsz".
 NO_PROBE = {
-    "waits and moves nothing":
-        "cudaDeviceSynchronize cudaStreamSynchronize cudaEventSynchronize cudaThreadSynchronize "
-        "cuCtxSynchronize* cuStreamSynchronize cuEventSynchronize",
+    "waits like cudaDeviceSynchronize, and is what nobody calls since CUDA 4":
+        "cudaThreadSynchronize",
     "asks or changes an attribute":
         "cudaGraphMem*NodeGetParams cuGraphMem*NodeGetParams cuMemGetAllocation* "
         "cudaGraphKernelNodeCopyAttributes cuGraphKernelNodeCopyAttributes cudaStreamCopyAttributes "
@@ -71,7 +70,7 @@ EXEMPT = [(p, why) for why, patterns in NO_PROBE.items() for p in patterns.split
 
 def build_names(out):
     """The program that says which row each name is probed by."""
-    ours = [f"daemon/io/objects/{f}.c" for f in ("objects", "fnnames", "ttnames", "insn", "place", "switches")]
+    ours = [f"daemon/io/objects/{f}.c" for f in ("objects", "fnnames", "ttnames", "insn", "place", "python", "switches")]
     subprocess.run([os.environ.get("CC", "cc"), "-D_GNU_SOURCE", "-I.", "-Iinclude", "-o", out, "tests/e2e/names.c",
                     "lib/os/elf.c", "lib/base/names.c", *ours], cwd=TOP, check=True)
     return out
