@@ -98,6 +98,9 @@ def test_writer_is_as_timely_as_the_hot_thread(bench):
         fields = rest.split()
         threads[name] = (int(fields[38]), int(fields[37]))
     soon = (os.SCHED_RR, os.sched_get_priority_min(os.SCHED_RR))
+    # Its first work, if another program of this host has a library that is probed, starts each of them.
+    for name in ("ttmond-attach", "ttmond-detach"):
+        eq(name, threads.pop(name, (os.SCHED_OTHER, 0)), (os.SCHED_OTHER, 0))
     eq("threads", threads, {"ttmond": (os.SCHED_OTHER, 0), "ttmond-hot": soon, "ttmon-slots": soon})
     daemon.stop()
 
