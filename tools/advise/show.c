@@ -332,7 +332,20 @@ static const char *command_of(const struct ttmon_run *run, const char *exe)
 	return "CMD";
 }
 
-/* Functions whose memory is to be unpinned, "a,b"; "": none has a name that stands for itself. */
+/* One of the names in list, "a,b", is these len bytes. */
+static bool is_in_list(const char *list, const char *name, size_t len)
+{
+	for (const char *p = list; *p; p += strspn(p, ",")) {
+		size_t word = strcspn(p, ",");
+
+		if (word == len && !memcmp(p, name, len))
+			return true;
+		p += word;
+	}
+	return false;
+}
+
+/* Functions whose memory is to be unpinned, "a,b", each once; "": none has a name that stands for itself. */
 static const char *unpin_names(char *buf, size_t n, const struct ttmon_advise_sites *sites)
 {
 	size_t at = 0;
@@ -342,7 +355,8 @@ static const char *unpin_names(char *buf, size_t n, const struct ttmon_advise_si
 		const char *text = sites->v[i].text;
 		size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
 
-		if (sites->v[i].advice == TTMON_ADVICE_UNPIN && len && text[len] == '+' && at + len + 2 < n)
+		if (sites->v[i].advice == TTMON_ADVICE_UNPIN && len && text[len] == '+' && at + len + 2 < n &&
+		    !is_in_list(buf, text, len))
 			at += (size_t)snprintf(buf + at, n - at, "%s%.*s", at ? "," : "", (int)len, text);
 	}
 	return buf;
