@@ -53,7 +53,11 @@ class Apart:
         )
         status = json.loads(done.stdout)
         # It is 1 while something is degraded or was lost.
-        eq(f"ttmon status: {done.stderr}", (done.stderr, done.returncode in ((1,) if status["degraded"] else (0, 1))), ("", True))
+        eq(
+            f"ttmon status: {done.stderr}",
+            (done.stderr, done.returncode in ((1,) if status["degraded"] else (0, 1))),
+            ("", True),
+        )
         return status
 
     def lacks(self):

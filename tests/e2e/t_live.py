@@ -384,9 +384,9 @@ def test_checkpoint_lines(bench):
     program.do("copy a")
     line = follower.advice()
     eq("line", (line["advice"], line["period"], line["label"]), ("pin", 1, "epoch"))
-    program.do("step \x01\"é\\")
+    program.do('step \x01"é\\')
     line = follower.advice()
-    eq("line", (line["advice"], line["period"], line["label"]), ("checkpoint", 2, "\x01\"é\\"))
+    eq("line", (line["advice"], line["period"], line["label"]), ("checkpoint", 2, '\x01"é\\'))
 
 
 def checkpoint_library(bench):
