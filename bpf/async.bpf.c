@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * async.bpf.c: CUDA functions of which nothing is told at their return.
+ * async.bpf.c: CUDA functions for which no event is sent at their return.
  *
- *   cuda_enqueue asynchronous copies: the event at once, result not observed
- *   cuda_batch   batched copies: one event an element
- *   cuda_launch  kernel and graph launches: sums
- *   cuda_note    the end of stream captures, stream ordering: no event
+ *   cuda_enqueue asynchronous copies: the event is sent at the entry, the result is not observed
+ *   cuda_batch   batched copies: one event for each element
+ *   cuda_launch  kernel and graph launches: only sums are sent
+ *   cuda_note    ends of stream captures, and stream ordering: no event is sent
  */
 #include "call.bpf.h"
 
@@ -155,7 +155,7 @@ static long batch_hint(u32 i, struct batch *b)
 	return 0;
 }
 
-/* A batch has no return probe even with --copy-results: its elements share one result. */
+/* A batch has no return probe, even with --copy-results: all its elements share one result. */
 static __always_inline int enter_batch(struct pt_regs *ctx)
 {
 	PROLOGUE(probe_cookie(ctx));
@@ -186,7 +186,10 @@ static __always_inline int enter_batch(struct pt_regs *ctx)
 		b.dsts = ARG(0);
 		b.sizes = ARG(1);
 		b.count = ARG(2);
-		/* A single location that applies to all is read; with several it is unknown which range goes where. */
+		/*
+		 * Only a single location that applies to all ranges is read. With several it is unknown which range
+		 * goes where.
+		 */
 		if (ARG(5) == 1)
 			bpf_probe_read_user(&b.srcs, sizeof(b.srcs), (void *)ARG(3));
 	} else {
@@ -211,7 +214,7 @@ int cuda_batch(struct pt_regs *ctx)
 	BOTH_ENDS(ctx, enter_batch, leave_marked);
 }
 
-#define LAUNCH_DEVICES_MAX 1024 /* the argument may be anything */
+#define LAUNCH_DEVICES_MAX 1024 /* a bound, since the argument may hold any value */
 
 /*
  * Launches are summed up per process and CPU; the first launch in a later slot sends one record with
@@ -270,7 +273,9 @@ static __always_inline void number_launch(struct proc_info *p, u32 cls, u32 n)
 	}
 }
 
-/* Kernels of one launch: on several devices, one on each. */
+/*
+ * The number of kernels that one call launches: a launch on several devices has one kernel on each.
+ */
 static __always_inline u32 kernels_of(struct pt_regs *ctx, u32 fn)
 {
 	u32 n = PT_REGS_PARM2(ctx);
@@ -309,9 +314,10 @@ int cuda_launch(struct pt_regs *ctx)
 }
 
 /*
- * Stream capture. A capture is identified by the time it began. A stream belongs to it from its begin
- * on; another stream joins by waiting for an event recorded in a stream that belongs to it (CUDA's
- * fork and join rule). The end of the capture invalidates all of this at once.
+ * Stream capture. A capture is identified by the time at which it began. The stream that began it
+ * belongs to it from then on. Another stream joins the capture when it waits for an event that was
+ * recorded in a stream of the capture (CUDA's fork and join rule). The end of the capture invalidates
+ * all of this at once.
  */
 static __always_inline void note_capture(struct proc_info *p, u32 cls, u64 a, u64 b)
 {

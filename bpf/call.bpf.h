@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * call.bpf.h: what every program at a CUDA function begins with, the rule for nested calls, and the
- * records that more than one program sends.
+ * call.bpf.h: the code with which every program at a CUDA function begins, the rule for nested calls,
+ * and the records that more than one program sends.
  */
 #ifndef TTMON_CALL_BPF_H
 #define TTMON_CALL_BPF_H
@@ -10,8 +10,8 @@
 #include "stack.bpf.h"
 
 extern const volatile u32 cfg_no_returns;
-extern const volatile u32 cfg_session; /* programs at calls with a return are asked at the entry whether they want it */
-extern const volatile u32 cfg_legacy;  /* no uprobe_multi links: daemon/io/bpf/uprobe_legacy.h */
+extern const volatile u32 cfg_session; /* probes with a return are session programs: see BOTH_ENDS */
+extern const volatile u32 cfg_legacy;  /* the kernel has no uprobe_multi links: daemon/io/bpf/uprobe_legacy.h */
 extern const volatile u64 cfg_page_mask;
 
 struct legacy_key {
@@ -30,8 +30,8 @@ struct legacy_map {
 extern struct legacy_map legacy_cookies SEC(".maps");
 
 /*
- * What the daemon gave this probe. A legacy event has one cookie for many: together with the place in
- * the page it says which.
+ * Returns the cookie that the daemon gave this probe. A legacy perf event has one cookie for all its
+ * probes: the event and the offset of the probed instruction in its page together identify the cookie.
  */
 static __always_inline u64 probe_cookie(struct pt_regs *ctx)
 {
@@ -47,15 +47,15 @@ static __always_inline u64 probe_cookie(struct pt_regs *ctx)
 }
 
 /*
- * The function that returns. At a legacy event that is the one in flight: leave() looks whether it was
- * entered here.
+ * Returns the number of the function that is returning. For a legacy event this is the function of the
+ * call in flight: leave() checks that this call was entered at this stack pointer.
  */
 static __always_inline u32 returning_fn(struct pt_regs *ctx, const struct call *c)
 {
 	return cfg_legacy ? c->fn : TTMON_COOKIE_FN(bpf_get_attach_cookie(ctx));
 }
 
-/* which_fn may use t. No function has number 0. */
+/* The expression which_fn may use t. No function has the number 0. */
 #define PROLOGUE(which_fn)                                        \
 	u64 id = bpf_get_current_pid_tgid();                      \
 	u32 fn;                                                   \
@@ -86,9 +86,10 @@ static __always_inline void count_nested(void)
 }
 
 /*
- * A call left by longjmp from further down: calls that come from deeper frames later are not inside
- * it. While it is in flight the word that its caller pushed is the kernel's trampoline. On arm64 the
- * return address is in a register, and this is not known.
+ * Returns true if the call in flight is still on the stack. If a deeper function left it with
+ * longjmp(), it is not, and calls from deeper frames later are not inside it. While the call is in
+ * flight, its return address on the stack is the address of the kernel's trampoline. On arm64 the
+ * return address is in a register, so this cannot be determined and the result is always true.
  */
 static __always_inline bool still_in(const struct call *c)
 {
@@ -103,7 +104,10 @@ static __always_inline bool still_in(const struct call *c)
 #endif
 }
 
-/* Its family was switched off since: nobody knows whether it still runs. */
+/*
+ * Returns true if the family of the call was switched off after its entry. Then it is unknown whether
+ * the call still runs.
+ */
 static __always_inline bool outlived(const struct call *c)
 {
 	u32 cls = FN(c->fn).cls;
@@ -114,20 +118,22 @@ static __always_inline bool outlived(const struct call *c)
 	return c->epoch != family_epoch[family];
 }
 
-/* Where a call is made, seen from one in flight. */
+/* The position of a new call relative to the call in flight. */
 enum place {
 	OUTERMOST,
-	NESTED, /* inside of it */
+	NESTED, /* inside the call in flight */
 	/*
-	 * On another stack, while that one waits on its own: a coroutine has yielded in the middle of a call.
-	 * A return probe here would have the kernel forget that one's (kernel/events/uprobes.c,
-	 * cleanup_return_instances()), and the program would get SIGILL when it returns.
+	 * The new call is on another stack, and the call in flight is suspended on its own stack: a coroutine
+	 * yielded in the middle of a call. With a return probe at the new call the kernel would discard the
+	 * return address that it keeps for the suspended call (kernel/events/uprobes.c,
+	 * cleanup_return_instances()), and the program would get SIGILL when that call returns.
 	 */
 	ELSEWHERE,
 };
 
 /*
- * This process switches stacks in ways that a stack pointer does not show: the daemon says so.
+ * Returns true if the daemon has marked this process as one that switches stacks in ways that the
+ * stack pointer does not show.
  */
 static __always_inline bool is_switcher(u32 tgid)
 {
@@ -137,16 +143,16 @@ static __always_inline bool is_switcher(u32 tgid)
 }
 
 /*
- * A C library keeps a descriptor of each thread, where the thread pointer points to: on x86 it begins
- * there, on arm64 it ends there. In it are the lower end and the length of the thread's stack, one
- * after the other (glibc: stackblock in nptl/descr.h;
- * musl: map_base in src/internal/pthread_impl.h), at places that differ from version to version. The
- * descriptor of a process's first thread has none, and a thread without a descriptor of its own
- * (clone()) has another one's pointer.
+ * A C library keeps a descriptor of each thread. On x86 the thread pointer points to its begin, on
+ * arm64 to its end. The descriptor holds the lowest address and the length of the thread's stack in
+ * two consecutive words (glibc: stackblock in nptl/descr.h; musl: map_base in
+ * src/internal/pthread_impl.h). Their offset differs between versions. The descriptor of the first
+ * thread of a process has no such words. A thread that clone() made without a descriptor of its own
+ * has the thread pointer of another thread.
  */
 #define DESCRIPTOR_WORDS 320
-#define DESCRIPTOR_MAX	 (64UL << 10) /* from the thread pointer to the upper end of the stack */
-#define STACK_LOWEST	 (4UL << 20)  /* no stack begins below, and no thread's number is above (PID_MAX_LIMIT) */
+#define DESCRIPTOR_MAX	 (64UL << 10) /* the longest distance from the thread pointer to the upper end of the stack */
+#define STACK_LOWEST	 (4UL << 20)  /* all stacks lie above it, and all thread numbers below it (PID_MAX_LIMIT) */
 
 SUBPROG int find_own_stack(struct task_state *t)
 {
@@ -154,7 +160,7 @@ SUBPROG int find_own_stack(struct task_state *t)
 
 	if (!t)
 		return 0;
-	/* Looked for, and not there. */
+	/* These values mean that the search has found nothing. */
 	t->own_low = t->own_end = 1;
 	for (u32 i = 0; i < DESCRIPTOR_WORDS; i++) {
 		if (bpf_probe_read_user(words, sizeof(words), (void *)(DESCRIPTOR(tp, DESCRIPTOR_WORDS * 8) + i * 8)))
@@ -169,10 +175,10 @@ SUBPROG int find_own_stack(struct task_state *t)
 }
 
 /*
- * Is this the stack that the thread was made with? The kernel knows where the first one of a process
- * begins, and leaves what is below it to it (mm/util.c, mmap_base()). What mapping an address lies in
- * says nothing of the others: the kernel merges a coroutine's stack with the thread's above it, where
- * no guard page is between them.
+ * Returns true if sp is on the stack that the thread was made with. For the first thread of a process
+ * the kernel knows where the stack begins, and keeps the addresses below free for it (mm/util.c,
+ * mmap_base()). For other threads the mapping around an address shows nothing: if no guard page is
+ * between a coroutine's stack and the thread's stack above it, the kernel merges their mappings.
  */
 static __always_inline bool on_own_stack(struct task_state *t, u64 id, u64 sp)
 {
@@ -180,7 +186,7 @@ static __always_inline bool on_own_stack(struct task_state *t, u64 id, u64 sp)
 		struct mm_struct *mm = BPF_CORE_READ(bpf_get_current_task_btf(), mm);
 		u64 deep = BPF_CORE_READ(mm, start_stack) - sp;
 
-		/* Nearly all are 8 MiB or less; a deeper one has grown its mapping. */
+		/* Nearly all stacks have 8 MiB or less. The mapping of a deeper stack has grown accordingly. */
 		if (deep < FRAME_MAX || deep < BPF_CORE_READ(mm, stack_vm) * (cfg_page_mask + 1))
 			return true;
 	}
@@ -190,8 +196,9 @@ static __always_inline bool on_own_stack(struct task_state *t, u64 id, u64 sp)
 }
 
 /*
- * May a call return in another thread? What runs on a stack of its own, and not on a thread's, can go
- * on in any: coroutines, fibers, green threads. Without sessions nobody can be left out.
+ * Returns true if a call may return in another thread. Code on a stack that is not the thread's own (a
+ * coroutine, a fiber, a green thread) can be continued by any thread. Without session programs a
+ * return probe cannot be left out for a single call, so the result is false.
  */
 static __always_inline bool may_move(struct task_state *t, u64 id, u64 sp)
 {
@@ -199,12 +206,18 @@ static __always_inline bool may_move(struct task_state *t, u64 id, u64 sp)
 }
 
 /*
- * Is the thread inside another probed call already? One in flight has a return probe, so it was made
- * on the thread's own stack. A call in flight that this one was entered above never returned, or, where
- * its return address is still the kernel's trampoline, waits on another stack: a coroutine's may be an
- * array on the thread's. At the same stack pointer the trampoline says that it was jumped to (a library
- * that hands the call on to the one of the same name), as a call would have put its return address
- * there; arm64 goes by the function: the same one is the next round of a loop that was longjmp'ed.
+ * Determines whether the thread is already inside another probed call. The call in flight has a return
+ * probe, so it was made on the thread's own stack.
+ *
+ * If the new call was entered at a higher address than the call in flight, there are two cases.
+ * Normally the call in flight was left without a return. But if its return address is still the
+ * kernel's trampoline, it is suspended on another stack, since the stack of a coroutine may be an
+ * array on the thread's stack.
+ *
+ * If both calls have the same stack pointer, a trampoline at that place shows that the new function
+ * was reached by a jump (a library that passes the call on to a function of the same name): a call
+ * would have written its return address there. On arm64 the function decides: the same function at the
+ * same stack pointer is the next iteration of a loop that a longjmp() continued.
  */
 static __always_inline enum place place_of(struct task_state *t, struct call *c, u64 id, u64 sp, u32 fn)
 {
@@ -226,7 +239,10 @@ static __always_inline enum place place_of(struct task_state *t, struct call *c,
 	return OUTERMOST;
 }
 
-/* Is a call of the other sort, the program's allocator beside CUDA, in flight on another stack? */
+/*
+ * Returns true if a call of the other kind is in flight on another stack. The two kinds are calls of
+ * CUDA, and calls of the program's own allocator.
+ */
 static __always_inline bool waits_elsewhere(const struct call *other, u64 sp)
 {
 #ifdef __TARGET_ARCH_x86
@@ -237,10 +253,10 @@ static __always_inline bool waits_elsewhere(const struct call *other, u64 sp)
 }
 
 /*
- * The two ends of a call. A session program (Linux 6.13) is run at both, and says at the entry whether
- * it is to be run at the return; if not, the kernel leaves the return address alone. enter() and
- * leave() are functions of ctx; enter() says whether there is something to wait for. Without sessions
- * the return is a program and a link of its own, and always there.
+ * The entry and the return of a call. A session program (Linux 6.13) runs at both. At the entry it
+ * chooses whether it also runs at the return; if not, the kernel does not replace the return address.
+ * enter() and leave() are functions of ctx; enter() returns true if the return is to be observed.
+ * Without sessions a separate program with its own link always runs at the return.
  */
 #define BOTH_ENDS(ctx, enter, leave)                         \
 	do {                                                 \
@@ -252,11 +268,14 @@ static __always_inline bool waits_elsewhere(const struct call *other, u64 sp)
 	} while (0)
 
 /*
- * Calls without a return probe cannot say when they end. On x86 they do not run any more when the word
- * where their return address was pushed is another one. On arm64 the return address comes in a
- * register: it is looked for in the frame records of the callers.
+ * The end of a call without a return probe is not observed. On x86 such a call has ended when the word
+ * at the place of its return address has changed. On arm64 the return address is in a register, so the
+ * frame records of the callers are searched for it.
  */
-/* What lies where the marked call's return address does while it runs. */
+/*
+ * Returns the value that is stored at the place of the marked call's return address while the call
+ * runs.
+ */
 static __always_inline u64 marked(const struct marker *m)
 {
 	u32 family = MARKER_FAMILY(m->ra);
@@ -267,15 +286,15 @@ static __always_inline u64 marked(const struct marker *m)
 									       : MARKER_RETURNS;
 }
 
-/* Is a call inside a marked one? */
+/* Whether a call is inside the marked call. */
 enum inside { OUTSIDE, INSIDE, PERHAPS };
 
 #ifdef __TARGET_ARCH_x86
 #define NEIGHBOUR_DEPTH 8
 /*
- * Is there a call in flight whose return address was ra, at sp? Another tracer's return probe puts the
- * kernel's trampoline there, and the kernel keeps what was there before (kernel/events/uprobes.c,
- * prepare_uretprobe()).
+ * Returns true if a call is in flight whose return address was ra, at sp. The return probe of another
+ * tracer replaces this return address by the kernel's trampoline, and the kernel keeps the original
+ * (kernel/events/uprobes.c, prepare_uretprobe()).
  */
 SUBPROG int returns_to(u64 sp, u64 ra)
 {
@@ -290,8 +309,9 @@ SUBPROG int returns_to(u64 sp, u64 ra)
 }
 
 /*
- * May the marked call still run? At the same stack pointer the kernel's return address says that it
- * has jumped here: a call would have put its own there.
+ * Returns true if the marked call may still run. At the same stack pointer the kernel's trampoline
+ * shows that the marked function jumped to this one: a call would have written its own return address
+ * there.
  */
 static __always_inline bool may_run(u64 fp, const struct marker *m, u64 sp)
 {
@@ -306,7 +326,7 @@ static __always_inline bool may_run(u64 fp, const struct marker *m, u64 sp)
 	       returns_to(m->sp, m->ra);
 }
 
-/* Was a call of this function seen from its entry to its return? */
+/* Returns true if a call of this function was seen from its entry to its return. */
 static __always_inline bool was_tried(const struct proc_info *p, u32 fn)
 {
 	return p->tried[TRIED_WORD(fn)] >> (fn & 63) & 1;
@@ -345,12 +365,17 @@ static long scan_piece(u32 i, struct scan *s)
 }
 
 /*
- * Is the call at sp inside the one that was made at end, of the function at ip? The word at end says
- * little: it stays when the call has returned and the frames of others come to lie over it, and one
- * instruction that calls several functions (libffi, a dispatcher) puts the same word there for each.
- * While the function runs there is a return address into it below end. The one at sp belongs to a call
- * that runs now, and so do those in frame records, which CUDA's runtime has, also the static one. One
- * that merely lies there may be left over: PERHAPS. fp: the frame pointer.
+ * Returns whether the call at sp is inside the marked call, whose return address is at end and whose
+ * function has size bytes at ip. fp is the frame pointer.
+ *
+ * The word at end alone proves little. It stays there after the call has returned, while the frames of
+ * other calls lie over it. And one instruction that calls several functions (in libffi, in a
+ * dispatcher) writes the same word for each of them.
+ *
+ * While the marked function runs, a return address into it lies below end. The return address at sp
+ * belongs to a call that runs now. So do those in frame records, which CUDA's runtime has, including
+ * the static one. Any other word with such a value may be left over from an earlier call: the result
+ * is then PERHAPS.
  */
 __weak GLOBAL_SUBPROG int inside_of(u64 sp, u64 fp, u64 end, u64 ip, u64 size)
 {
@@ -364,7 +389,10 @@ __weak GLOBAL_SUBPROG int inside_of(u64 sp, u64 fp, u64 end, u64 ip, u64 size)
 	for (int i = 0; i < CHAIN_FRAMES; i++) {
 		if (fp <= low || fp >= end || fp & 7 || bpf_probe_read_user(record, sizeof(record), (void *)fp))
 			break;
-		/* The frame of the caller begins below what is at end, and the return into it is here. */
+		/*
+		 * This record holds the return address into the marked function, whose frame begins directly below the
+		 * word at end.
+		 */
 		if (record[0] + sizeof(u64) == end && RETURNS_INTO(record[1], ip, size))
 			return INSIDE;
 		low = fp;
@@ -376,9 +404,12 @@ __weak GLOBAL_SUBPROG int inside_of(u64 sp, u64 fp, u64 end, u64 ip, u64 size)
 }
 
 /*
- * A return probe at the marked call makes it certain, and shows whether the stack would have told. What
- * is left over there says nothing of a function of the runtime, where the first call of the marked one
- * was seen to its end and no function of the runtime was ever seen to call another one.
+ * Returns whether a call is inside the marked call. A return probe at the marked call makes this
+ * certain, and also shows whether the stack alone would have given the right answer.
+ *
+ * Leftover return addresses on the stack are ignored if both functions belong to the runtime, an
+ * earlier call of the marked function was seen to its end, and no function of the runtime was ever
+ * seen to call another one.
  */
 static __always_inline enum inside inside_marker(u64 fp, const struct marker *m, struct proc_info *p, u64 sp, u32 fn)
 {
@@ -425,7 +456,7 @@ static __always_inline enum inside inside_marker(u64 fp, const struct marker *m,
 
 static __always_inline void set_marker(struct pt_regs *ctx, struct marker *m, u64 sp, u32 fn)
 {
-	u64 ra = 0; /* to the stack: a read into a map's memory is checked longer */
+	u64 ra = 0; /* on the stack: the verifier takes longer to check a read into a map's memory */
 	u64 cookie = probe_cookie(ctx);
 
 	CALLER(ctx, &ra);
@@ -437,7 +468,10 @@ static __always_inline void set_marker(struct pt_regs *ctx, struct marker *m, u6
 	m->whole = cookie & TTMON_COOKIE_WHOLE;
 }
 
-/* Does a marked call that has a return probe wait on another stack? As place_of() says ELSEWHERE. */
+/*
+ * Returns true if a marked call with a return probe is suspended on another stack: the case ELSEWHERE
+ * of place_of().
+ */
 static __always_inline bool marked_waits(const struct marker *m, u64 sp)
 {
 #ifdef __TARGET_ARCH_x86
@@ -457,7 +491,7 @@ static __always_inline bool any_marked_waits(const struct task_state *t, u64 sp)
 	return marked_waits(&t->marker, sp) || marked_waits(&t->waiting, sp);
 }
 
-/* Of a call of CUDA's. */
+/* Sets the marker of a call of CUDA. */
 static __always_inline void set_cuda_marker(struct pt_regs *ctx, struct task_state *t, u64 sp, u32 fn)
 {
 	if (marked_waits(&t->marker, sp))
@@ -466,10 +500,10 @@ static __always_inline void set_cuda_marker(struct pt_regs *ctx, struct task_sta
 }
 
 /*
- * Is this call to have a return probe though nothing is told at its return? The first one of each
- * function in a process has, where a program can ask for it: with it is seen whether the stack tells
- * what is inside of such calls. Where it does not (a library without frame pointers between the
- * runtime and the driver), all have.
+ * Returns true if this call gets a return probe although no event is sent at its return. If the kernel
+ * has sessions, the first call of each function in a process gets one: it shows whether the stack
+ * reveals which calls are inside such calls. If the stack does not reveal it (for instance, a library
+ * without frame pointers is between the runtime and the driver), all calls get a return probe.
  */
 static __always_inline bool wants_return(struct task_state *t, struct proc_info *p, u64 id, u64 sp, u32 fn,
 					 enum place place)
@@ -483,7 +517,10 @@ static __always_inline bool wants_return(struct task_state *t, struct proc_info 
 #endif
 }
 
-/* Nothing is told at this call's return. True: it is waited for all the same. */
+/*
+ * Marks a call for which no event is sent at its return. Returns true if its return is observed all
+ * the same.
+ */
 static __always_inline bool mark_call(struct pt_regs *ctx, struct task_state *t, struct proc_info *p, u64 id, u64 sp,
 				      u32 fn, u32 family, enum place place)
 {
@@ -509,13 +546,13 @@ static __always_inline bool end_marker(struct pt_regs *ctx, struct marker *m)
 	return true;
 }
 
-/* Has a marked call returned? What comes from further down now is not inside it. */
+/* Returns true if a marked call has returned. Calls from deeper frames are no longer inside it. */
 static __always_inline bool end_marked(struct pt_regs *ctx, struct task_state *t)
 {
 	return end_marker(ctx, &t->marker) || end_marker(ctx, &t->waiting);
 }
 
-/* The return of a function of which nothing is told there. */
+/* Handles the return of a function for which no event is sent at the return. */
 static __always_inline int leave_marked(struct pt_regs *ctx)
 {
 	struct task_state *t = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
@@ -526,10 +563,10 @@ static __always_inline int leave_marked(struct pt_regs *ctx)
 }
 
 /*
- * A call within another one. Once it is seen that the runtime's calls enter the driver's probed
- * functions, nothing that another copy of the runtime does in this process, one without symbols, can
- * be missed. A library that has a few functions of the runtime's names, and calls the driver itself,
- * shows nothing of the kind. outer_whole: TTMON_COOKIE_WHOLE of the outer one.
+ * Notes a call inside another one. When a call of the runtime is seen to enter a probed function of
+ * the driver, the calls of a second copy of the runtime without symbols in this process are seen too,
+ * at the driver. A library that has a few functions with names of the runtime and calls the driver
+ * itself does not prove this: outer_whole is TTMON_COOKIE_WHOLE of the outer call.
  */
 static __always_inline void note_nested(struct proc_info *p, u32 outer, u32 outer_whole, u32 inner)
 {
@@ -574,7 +611,7 @@ __weak GLOBAL_SUBPROG int cuda_place_at(struct task_state *t, struct proc_info *
 		return NESTED;
 	}
 	if (in == PERHAPS) {
-		/* Twice would be wrong, once too few is a lower bound. */
+		/* Counting a call twice would be wrong. Leaving one out makes the sum a lower bound. */
 		count_nested();
 		tell_doubt(p, doubt_of(fn));
 		return NESTED;
@@ -590,9 +627,9 @@ static __always_inline enum place cuda_place(struct pt_regs *ctx, struct task_st
 }
 
 /*
- * An outermost call that has no return probe, or, where its family is not on, needs none: what it
- * calls itself is not told or counted again.
- * False: nothing is to be told of it.
+ * Notes an outermost call that has no return probe, or that needs none because its family is not on.
+ * Calls that it makes itself are not reported or counted again. Returns false if no event is to be
+ * sent for it.
  */
 static __always_inline bool note_call(struct task_state *t, struct proc_info *p, u32 family, u32 kind)
 {
@@ -601,7 +638,7 @@ static __always_inline bool note_call(struct task_state *t, struct proc_info *p,
 	} else {
 		count_hit(p, family == TTMON_FAMILY_LAUNCH ? PROC_HITS_LAUNCH : PROC_HITS_TRANSFER);
 		if (is_reduced(p, bpf_get_current_pid_tgid() >> 32, family, &t->sample)) {
-			/* Launches are numbered no more. */
+			/* From now on the number of launches is incomplete. */
 			if (family == TTMON_FAMILY_LAUNCH && !(p->flags & PROC_GAP))
 				__sync_fetch_and_or(&p->flags, PROC_GAP);
 			count_only(kind);
@@ -613,7 +650,10 @@ static __always_inline bool note_call(struct task_state *t, struct proc_info *p,
 
 SUBPROG int emit_copy(struct task_state *t, struct copy_args *c, u64 entry_ns, u64 packed)
 {
-	/* packed: fn in the low half, device in bits 32-47, error in none: it is 0 or in t->word[27]. */
+	/*
+	 * packed holds fn in bits 0-31 and the device in bits 32-47. The error is not in it: it is 0 or in
+	 * t->word[27].
+	 */
 	u64 id = bpf_get_current_pid_tgid();
 	u32 fn = packed;
 	s16 device = packed >> 32;
@@ -675,7 +715,7 @@ struct alloc_out {
 	u8 method, pad;
 };
 
-/* What the bits of an ALLOC say of its stack. */
+/* The bits of an ALLOC event that describe its stack. */
 #define STACK_BITS(frames) ((frames) >> 31 ? TTMON_B_STACK_CUT : 0) | TAKEN_STATE(frames) << TTMON_B_STACK_SHIFT
 
 #define FILL_ALLOC(e, o, t, count)                                     \
@@ -791,7 +831,7 @@ struct copy_sites_map {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
 	__type(key, struct copy_site_key);
-	__type(value, u32); /* how often memory of its slot had been unmapped */
+	__type(value, u32); /* the value of proc_info.unmapped of the slot when the caller was sent */
 };
 
 extern struct copy_sites_map copy_sites SEC(".maps");
@@ -807,9 +847,9 @@ extern struct copy_sites_map copy_sites SEC(".maps");
 	} while (0)
 
 /*
- * After a copy from or to host memory: who does it, once for each caller and 2 MiB of memory, and
- * again when something was unmapped there: a loader of batches maps each at the place of the last one.
- * One look-up for the rest.
+ * Sends the call stack of a copy from or to host memory, once for each caller and 2 MiB of memory. It
+ * is sent again after memory in this range was unmapped, since a loader of batches maps each batch at
+ * the address of the last one. All other copies cost one look-up.
  */
 static __always_inline void note_copy_site(struct pt_regs *ctx, struct task_state *t, struct proc_info *p,
 					   struct copy_args *c, u32 fn, u64 caller, bool at_entry)
@@ -842,7 +882,7 @@ static __always_inline void note_copy_site(struct pt_regs *ctx, struct task_stat
 	emit_submit(e);
 	return;
 lost:
-	/* Told at the next copy. */
+	/* The next copy sends it. */
 	bpf_map_delete_elem(&copy_sites, &k);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * compat.bpf.h: every difference between architectures, kernels and libbpf versions, each with where
- * it comes from.
+ * compat.bpf.h: every difference between architectures, kernels and libbpf versions, each with its
+ * source.
  */
 #ifndef TTMON_COMPAT_BPF_H
 #define TTMON_COMPAT_BPF_H
@@ -13,34 +13,37 @@
 #include <bpf/bpf_tracing.h>
 
 /*
- * A function of its own to the verifier, which then looks at it once a call site less often; not every
- * program uses each.
+ * Makes a separate function, which the verifier checks at each call. Not every program uses each of
+ * these functions.
  */
 #define SUBPROG static __noinline __attribute__((unused))
 /*
- * The same, and the verifier looks at it once for any arguments, no longer at each call: for what a
- * program calls often. It gets numbers, and pointers to memory that it has to compare with NULL.
+ * Makes a global function, which the verifier checks once for all possible arguments instead of at
+ * each call. It is for functions that a program calls often. Its arguments are numbers, and pointers
+ * to memory that it has to compare with NULL.
  */
 #define GLOBAL_SUBPROG __noinline
 
-/* libbpf 1.1 (Debian 12) ends at PT_REGS_PARM5; the later ones came with libbpf 1.2. */
+/*
+ * libbpf 1.1 (Debian 12) defines only PT_REGS_PARM1 to PT_REGS_PARM5; libbpf 1.2 added the others.
+ */
 #if defined(__TARGET_ARCH_x86)
 #define IS_X86	       1
-#define ARG_REGS       6 /* System V ABI; the rest is on the stack above the return address */
+#define ARG_REGS       6 /* System V ABI; further arguments are on the stack above the return address */
 #define ARG6(ctx)      ((ctx)->r9)
 #define ARG7(ctx)      0
 #define ARG8(ctx)      0
 #define STACK_ARGS(sp) ((sp) + 8)
 /*
- * Where a class is returned by value, the first register holds where it goes; on arm64 x8 does, which
- * is no argument.
+ * If a function returns a class by value, the first argument register holds the address for it. On
+ * arm64 x8 holds this address, which is not an argument register.
  */
 #define SRET_REGS 1
-/* At a return probe the call's return address has been popped. */
+/* When a return probe runs, the return address of the call has been popped. */
 #define RETURN_SP(sp)	   ((sp) + 8)
 #define CALLER(ctx, ra)	   bpf_probe_read_user((ra), 8, (void *)(ctx)->sp)
 #define RETURN_ADDRESS(ra) (ra)
-/* Arguments of the system call a task is returning from. */
+/* Arguments of the system call from which a task is returning. */
 #define SYSCALL_ARG1(regs)   BPF_CORE_READ((regs), di)
 #define SYSCALL_ARG2(regs)   BPF_CORE_READ((regs), si)
 #define SYSCALL_ARG3(regs)   BPF_CORE_READ((regs), dx)
@@ -58,9 +61,9 @@
 #define SRET_REGS	     0
 #define RETURN_SP(sp)	     (sp)
 #define CALLER(ctx, ra)	     ((*(ra) = (ctx)->regs[30]), 0L)
-/* Without the pointer authentication code that a function may have signed it with. */
+/* A function may have signed its return address: this removes the pointer authentication code. */
 #define RETURN_ADDRESS(ra)   ((ra) & ((1ULL << 48) - 1))
-/* The return value overwrites x0; the first argument is kept apart. */
+/* The return value overwrites x0, so the kernel keeps the first argument separately. */
 #define SYSCALL_ARG1(regs)   BPF_CORE_READ((regs), orig_x0)
 #define SYSCALL_ARG2(regs)   BPF_CORE_READ((regs), regs[1])
 #define SYSCALL_ARG3(regs)   BPF_CORE_READ((regs), regs[2])
@@ -71,8 +74,9 @@
 #endif
 
 /*
- * Stores before it are seen before stores after it. x86 keeps their order by itself; elsewhere an
- * atomic operation that returns a value is a full barrier. word: any that is ours.
+ * Other CPUs see the stores before it earlier than the stores after it. x86 keeps their order by
+ * itself; on other architectures an atomic operation that returns a value is a full barrier. word: any
+ * word of this program's memory.
  */
 #if defined(__TARGET_ARCH_x86)
 #define order_stores(word) barrier()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * copy.bpf.c: copies and hints whose result is observed: synchronous ones, and with --copy-results
- * all.
+ * copy.bpf.c: copies and hints whose result is observed: the synchronous ones, and with --copy-results
+ * all of them.
  *
  *   cuda_copy      entry: gathers the arguments into task storage
  *   cuda_copy_ret  return: one event, with entry time and result; with sessions cuda_copy does both
@@ -45,13 +45,13 @@ static __always_inline void tell(struct task_state *t, struct proc_info *p, u32 
 	emit_copy(t, &c->copy, entry_ns, PACK_FN(fn, device_of(t, p, fn)));
 }
 
-/* Of a copy that returns when it is done. */
+/* Returns true for a copy that returns when it is done. */
 static __always_inline bool has_ledger(u32 fn)
 {
 	return is_copy(FN(fn).cls) && !(FN(fn).bits & TTMON_FN_ASYNC);
 }
 
-/* True: its return is waited for. */
+/* Returns true if the return of the call is to be observed. */
 static __always_inline int enter_copy(struct pt_regs *ctx)
 {
 	PROLOGUE(probe_cookie(ctx));

@@ -2,22 +2,22 @@
 /*
  * cuda.bpf.c: uprobes on the CUDA runtime and driver, and on the program's own allocator.
  *
- * Which function fired is the attach cookie, an index into fns[] (include/ttmon/fns.h); what to do is
- * its class. Programs:
+ * The attach cookie is an index into fns[] (include/ttmon/fns.h) and identifies the function that was
+ * called. The class of the function determines what the program does. Programs:
  *
  *   cuda_call    entry of calls about memory, contexts and captures: arguments go to task storage
- *   cuda_return  their return: one event, with entry time and result; with sessions cuda_call does both
+ *   cuda_return  their return: one event with times and result; with sessions cuda_call does both
  *   user_call, user_return  the same for --alloc-fn and --free-fn, with an in-flight call of their own
  *
- * and in copy.bpf.c cuda_copy, cuda_copy_ret, in async.bpf.c cuda_enqueue, cuda_batch, cuda_launch,
- * cuda_note, in usdt.bpf.c usdt_point. A program belongs to one family of probes
- * (daemon/io/bpf/bpf.h).
+ * Further programs are cuda_copy and cuda_copy_ret in copy.bpf.c, cuda_enqueue, cuda_batch,
+ * cuda_launch and cuda_note in async.bpf.c, and usdt_point in usdt.bpf.c. Each program belongs to one
+ * family of probes (daemon/io/bpf/bpf.h).
  */
 #include "call.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* Stores what the return needs in the call in flight. */
+/* Stores in the call in flight what its return needs. */
 static __always_inline int enter(struct pt_regs *ctx, struct task_state *t, struct call *c, struct proc_info *p, u32 fn)
 {
 	const volatile struct ttmon_fn_desc *d = &FN(fn);
@@ -35,10 +35,10 @@ static __always_inline int enter(struct pt_regs *ctx, struct task_state *t, stru
 	case TTMON_CLS_ALLOC_3D:
 		c->a[0] = ARG(0);
 #ifdef __TARGET_ARCH_x86
-		/* cudaExtent by value is larger than two words: it lies on the stack. */
+		/* A cudaExtent that is passed by value is larger than two words, so it is on the stack. */
 		if (bpf_probe_read_user(t->word, TTMON_ABI_EXTENT_SIZE, (void *)STACK_ARGS(PT_REGS_SP(ctx))))
 #else
-		/* AAPCS64 passes a pointer to it. */
+		/* AAPCS64 passes a pointer to the cudaExtent. */
 		if (bpf_probe_read_user(t->word, TTMON_ABI_EXTENT_SIZE, (void *)t->reg[2]))
 #endif
 			t->word[1] = t->word[2] = 0;
@@ -84,7 +84,7 @@ static __always_inline bool makes_memory(u32 cls)
 	return (cls >= TTMON_CLS_ALLOC && cls <= TTMON_CLS_REGISTER) || cls == TTMON_CLS_MAP_VMM;
 }
 
-/* Calls that can take long: those that make or free memory, and resets. */
+/* Calls that can take long: calls that allocate or free memory, and resets. */
 static __always_inline bool has_ledger(u32 cls)
 {
 	return makes_memory(cls) || cls == TTMON_CLS_FREE || (cls >= TTMON_CLS_RESET && cls <= TTMON_CLS_RESET_DEV);
@@ -98,7 +98,7 @@ static __always_inline bool is_host_location(u64 props)
 	return type >= TTMON_ABI_LOC_HOST && type <= TTMON_ABI_LOC_HOST_NUMA_CURRENT;
 }
 
-/* The classes that allocate memory. Returns 0 when o is not to be sent. */
+/* Handles the classes that allocate memory. Returns 0 if o is not to be sent. */
 static __always_inline int leave_alloc(struct pt_regs *ctx, struct task_state *t, struct call *c, struct alloc_out *o)
 {
 	const volatile struct ttmon_fn_desc *d = &FN(c->fn);
@@ -158,7 +158,8 @@ static __noinline int leave_reset(u32 fn, s32 device, s32 err)
 }
 
 /*
- * A capture is named by the time it began; its end and the streams that join it are seen by cuda_note.
+ * A capture is identified by the time at which it began. cuda_note sees its end and the streams that
+ * join it.
  */
 static __always_inline void begin_capture(struct proc_info *p, u64 stream)
 {
@@ -209,14 +210,14 @@ static __always_inline void leave_misc(struct task_state *t, struct call *c, str
 		if (FN(fn).bits & TTMON_FN_CURRENT)
 			t->device = (s32)c->a[1] + 1;
 		return;
-	case TTMON_CLS_POP_CTX: /* back to an earlier context; no stack of contexts is kept */
+	case TTMON_CLS_POP_CTX: /* an earlier context becomes current; the stack of contexts is not tracked */
 		t->device = 0;
 		return;
 	case TTMON_CLS_NEW_POOL:
 	case TTMON_CLS_NEW_VMM:
 		if (bpf_probe_read_user(&out, sizeof(out), (void *)c->a[0]))
 			return;
-		/* A handle may be reused after its end, which is not probed. */
+		/* A handle may be reused after it is destroyed, and the destroying function is not probed. */
 		if (is_host_location(FN(fn).cls == TTMON_CLS_NEW_POOL ? c->a[1] : c->a[2]))
 			remember(&host_pools, out, 1);
 		else
@@ -225,7 +226,7 @@ static __always_inline void leave_misc(struct task_state *t, struct call *c, str
 	}
 }
 
-/* Return of a call in flight, if it is this one. */
+/* Handles the return of the call in flight, if this is its return. */
 static __always_inline int leave(struct pt_regs *ctx, struct task_state *t, struct call *c, struct proc_info *p, u32 fn)
 {
 	u32 cls = FN(fn).cls;
@@ -249,13 +250,13 @@ static __always_inline int leave(struct pt_regs *ctx, struct task_state *t, stru
 		tell_launched(p);
 		c->fn = fn; /* leave_alloc() reads it */
 		if (leave_alloc(ctx, t, c, &o)) {
-			/* A failed call is only counted, so it needs no stack. */
+			/* A failed call is only counted, so its stack is not needed. */
 			o.frames = o.err ? 0 : take_stack(ctx, t, TAKE_RETURN);
 			emit_alloc(t, &o);
 		}
 		c->fn = 0;
 	} else if (cls == TTMON_CLS_FREE) {
-		/* free() of the program's own allocator returns nothing. */
+		/* The free function of the program's own allocator returns nothing. */
 		if (FN(fn).aux == TTMON_METHOD_CUSTOM)
 			err = 0;
 		emit_free(c, PACK_FN(fn, device_of(t, p, fn)), err);
@@ -266,8 +267,8 @@ static __always_inline int leave(struct pt_regs *ctx, struct task_state *t, stru
 }
 
 /*
- * --no-return-probes: sends what is known at the entry. Allocations with an out pointer are sent
- * without their address.
+ * With --no-return-probes: sends what is known at the entry. An allocation whose address comes through
+ * an out pointer is sent without its address.
  */
 static __always_inline void enter_only(struct pt_regs *ctx, struct task_state *t, struct call *c, struct proc_info *p,
 				       u32 fn)
@@ -307,7 +308,7 @@ static __always_inline void enter_only(struct pt_regs *ctx, struct task_state *t
 	}
 }
 
-/* True: the return is observed. in_flight: the call of this sort. */
+/* Returns true if the return is to be observed. in_flight is the call in flight of this kind. */
 static __always_inline bool begin(struct pt_regs *ctx, struct task_state *t, struct call *in_flight,
 				  struct proc_info *p, u32 fn, enum place place, u64 id)
 {
@@ -316,7 +317,10 @@ static __always_inline bool begin(struct pt_regs *ctx, struct task_state *t, str
 	count_hit(p, PROC_HITS_ALLOC);
 	if (keep)
 		t->kept = *in_flight;
-	/* The program's own allocator may do anything, even copy its frames elsewhere and back (greenlet). */
+	/*
+	 * The program's own allocator may do anything. It may even copy its frames elsewhere and back, as
+	 * greenlet does.
+	 */
 	if (!told)
 		told = may_move(t, id, PT_REGS_SP(ctx)) || (in_flight == &t->user && is_switcher(id >> 32));
 	if (enter(ctx, t, in_flight, p, fn)) {
@@ -325,7 +329,7 @@ static __always_inline bool begin(struct pt_regs *ctx, struct task_state *t, str
 				in_flight->entry_ns = ledger_enter(t);
 			return true;
 		}
-		/* What it calls itself is found by where it returns to: it has no end. */
+		/* Its return is not observed. Calls that it makes are recognised by the marker. */
 		set_cuda_marker(ctx, t, PT_REGS_SP(ctx), fn);
 		enter_only(ctx, t, in_flight, p, fn);
 	}

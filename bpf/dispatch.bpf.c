@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * dispatch.bpf.c: what a program sends to Tenstorrent devices: workloads, trace replays, transfers,
- * and waits for their end.
+ * dispatch.bpf.c: what a program sends to Tenstorrent devices: workloads, trace replays and transfers,
+ * and its waits for their end.
  *
- * A public function calls an inner one, which may be probed as well: the outermost probed call of a
- * thread counts. There are no return probes, so a call counts as running while its return address is
- * still on the stack (call.bpf.h). Every dispatch is summed up for its (process, CPU, device); the
- * first few of each millisecond are sent one by one, with the sums so far.
+ * A public function calls an inner one, which may be probed as well: only the outermost probed call of
+ * a thread counts. There are no return probes, so a call counts as running while its return address is
+ * still on the stack (call.bpf.h). Every dispatch is added to the sums of its process, CPU and device.
+ * The first few dispatches of each millisecond are sent one by one, with the sums so far.
  */
 #include "tt.bpf.h"
 
@@ -26,7 +26,8 @@ struct dispatch_sums {
 };
 
 /*
- * Never evicts, so that the sums of a process only grow; the daemon removes those of ended processes.
+ * This map never evicts entries, so the sums of a process only grow. The daemon removes the sums of
+ * ended processes.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -39,8 +40,8 @@ struct {
 #define OBJECT_WORDS 8
 
 /*
- * The device that an object refers to: itself, or the first device among its words (a queue's second
- * word is its mesh).
+ * Returns the device that an object refers to: the object itself, or the first device that one of its
+ * words points to. The second word of a queue, for instance, points to its mesh.
  */
 SUBPROG u64 find_device(const struct tt_hit *h, u64 object, u32 *kind)
 {
@@ -64,8 +65,8 @@ SUBPROG u64 find_device(const struct tt_hit *h, u64 object, u32 *kind)
 #define IS_INNER(d) ((d)->bits & TTMON_TTF_INNER)
 
 /*
- * True if one function can have called the other, at any depth. No public function calls itself, or
- * one of another kind.
+ * Returns true if the function outer can have called the function fn, at any depth. No public function
+ * calls itself, or a public function of another kind.
  */
 static __always_inline bool may_call(u32 outer, u32 fn)
 {
@@ -73,8 +74,8 @@ static __always_inline bool may_call(u32 outer, u32 fn)
 }
 
 /*
- * True if a public function may end in a jump to this one. It passes on work of its own kind; slow
- * queues are selected after it.
+ * Returns true if the public function outer may end with a jump to fn. A public function passes on
+ * work of its own kind, and it selects the slow queue in this way.
  */
 static __always_inline bool may_jump(u32 outer, u32 fn)
 {
@@ -85,10 +86,11 @@ static __always_inline bool may_jump(u32 outer, u32 fn)
 }
 
 /*
- * True inside another dispatch of this thread: its return address is still there, deeper on the stack
- * or, after a jump, at the same place. But the address is also there if a loop (a queue of tasks)
- * first calls a function directly, and then one that dispatches further down, from one and the same
- * place. Hence the rules above; without them nothing more would be counted in such a loop.
+ * Returns true if this call is inside another dispatch of this thread. The return address of that
+ * dispatch is then still on the stack: deeper, or, after a jump, at the same place. But the address is
+ * also there if one instruction in a loop (a queue of tasks) first calls a dispatching function
+ * directly, and then a function that dispatches further down. may_call() and may_jump() exclude this
+ * case; without them all later dispatches of such a loop would be missed.
  */
 static __always_inline bool nested_dispatch(struct pt_regs *ctx, struct task_state *t, u64 sp, u32 fn)
 {
@@ -113,7 +115,7 @@ static __always_inline struct dispatch_sums *sums_of(const struct dispatch_key *
 	return bpf_map_lookup_elem(&tt_dispatches, k);
 }
 
-/* True if this dispatch is sent as a record. */
+/* Returns true if this dispatch is sent as a record. */
 static __always_inline bool is_due(struct dispatch_sums *s)
 {
 	u64 ms = bpf_ktime_get_ns() / 1000000;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * emit.bpf.h: the only code that reserves, stamps, submits and counts. A program gathers all it needs
- * first, then
+ * emit.bpf.h: the only code that reserves, stamps, submits and counts records. A program first gathers
+ * all data that it needs, then does this:
  *
  *	struct ttmon_ev_free *e = emit_reserve(TTMON_EV_FREE, sizeof(*e), id);
  *	if (!e)
@@ -9,9 +9,9 @@
  *	... every field after the header ...
  *	emit_submit(e);
  *
- * The time is taken after the reservation: a record at or past a ring position read after T0 is then
- * stamped after T0 (docs/ARCHITECTURE.md, watermark). Programs at uprobes can be preempted, hence the
- * atomic adds to per-CPU counters.
+ * The time is taken after the reservation. Therefore a record at or past a ring position that was read
+ * after T0 has a time after T0 (docs/ARCHITECTURE.md, watermark). Programs at uprobes can be
+ * preempted, so they add to per-CPU counters atomically.
  */
 #ifndef TTMON_EMIT_BPF_H
 #define TTMON_EMIT_BPF_H
@@ -23,7 +23,7 @@
 
 struct inner_ring {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096); /* the daemon replaces these rings by some of the configured size */
+	__uint(max_entries, 4096); /* the daemon replaces these rings by rings of the configured size */
 };
 
 struct rings_map {
@@ -44,14 +44,15 @@ struct cpu_stat_map {
 extern struct rings_map rings SEC(".maps");
 extern struct cpu_stat_map cpu_stat SEC(".maps");
 extern const volatile u64 cfg_wake_bytes;
-extern int active; /* the main switch: set by the daemon once everything is attached */
+extern int active; /* the main switch: the daemon sets it when all probes are attached */
 /*
- * enum ttmon_family_state of each family, set by the daemon. Checked by the program at the entry of a
- * call, never at its return: a call ends as it began.
+ * The state of each family (enum ttmon_family_state), set by the daemon. Programs check it at the
+ * entry of a call and never at its return: a call that was reported at its entry is reported at its
+ * return.
  */
 extern u32 family_state[TTMON_FAMILY_MAX];
 extern u32 family_epoch
-	[TTMON_FAMILY_MAX]; /* number of times it was switched off: calls entered before may have returned unseen */
+	[TTMON_FAMILY_MAX]; /* how often it was switched off: calls entered before that may have returned unseen */
 
 static __always_inline struct ttmon_cpu_stat *emit_stat(void)
 {
@@ -69,8 +70,8 @@ static __always_inline void count_only(u32 kind)
 }
 
 /*
- * True if this family is not on: the hit ends here, and is counted if the family is to be only
- * counted.
+ * Returns true if this family is not on: the program then ends. If the family is only counted, this
+ * counts the hit.
  */
 static __always_inline bool family_gate(u32 family, u32 kind)
 {
@@ -83,7 +84,7 @@ static __always_inline bool family_gate(u32 family, u32 kind)
 	return true;
 }
 
-/* n events of this kind should be sent and cannot be. */
+/* Counts n events of this kind that should have been sent and could not be. */
 static __always_inline void emit_refuse_many(u32 kind, u32 reason, u32 n)
 {
 	struct ttmon_cpu_stat *st = emit_stat();
@@ -102,8 +103,9 @@ static __always_inline void emit_refuse(u32 kind, u32 reason)
 }
 
 /*
- * Space for one record with the header filled in; NULL, counted, when the ring is full. kind and size
- * are constants, id is bpf_get_current_pid_tgid() or the identity of the task the event is about.
+ * Reserves space for one record and fills in its header. Returns NULL, and counts a loss, if the ring
+ * is full. kind and size are constants. id is bpf_get_current_pid_tgid(), or the identity of the task
+ * that the event is about.
  */
 static __always_inline void *emit_reserve(u32 kind, u64 size, u64 id)
 {
@@ -122,7 +124,7 @@ static __always_inline void *emit_reserve(u32 kind, u64 size, u64 id)
 		__sync_fetch_and_add(&st->running_lost, 1);
 		return NULL;
 	}
-	/* Touching the record's last cache line fetches it while the clock is read. */
+	/* Writing to the record's last cache line fetches it while the clock is read. */
 	*(u64 *)((void *)e + size - sizeof(u64)) = 0;
 	e->ts_ns = bpf_ktime_get_ns();
 	e->kind = kind;
@@ -134,8 +136,8 @@ static __always_inline void *emit_reserve(u32 kind, u64 size, u64 id)
 }
 
 /*
- * Without a wakeup (0.1 us an event instead of 1.8-10 us), unless the ring is filling up faster than
- * the daemon's timer empties it; this is checked about every 64th time.
+ * Submits without a wakeup (0.1 us for an event instead of 1.8-10 us), unless the ring fills up faster
+ * than the daemon's timer empties it. This is checked about every 64th time.
  */
 static __always_inline void emit_submit(void *rec)
 {
@@ -152,7 +154,7 @@ static __always_inline void emit_submit(void *rec)
 	bpf_ringbuf_submit(rec, flags);
 }
 
-/* Wakes the daemon at once. */
+/* Submits and wakes the daemon at once. */
 static __always_inline void emit_submit_now(void *rec)
 {
 	bpf_ringbuf_submit(rec, BPF_RB_FORCE_WAKEUP);
@@ -160,8 +162,8 @@ static __always_inline void emit_submit_now(void *rec)
 
 /*
  * Sends a record that was gathered in place, complete except for `lost`, in one copy. kind is a
- * constant; the caller bounds size. It is called once per millisecond and CPU at most, so the ring's
- * fill is checked each time. False: it is lost, and counted.
+ * constant; the caller bounds size. It is called at most once per millisecond and CPU, so the fill of
+ * the ring is checked each time. Returns false if the record is lost, which it counts.
  */
 static __always_inline bool emit_output(u32 kind, struct ttmon_event *e, u64 size)
 {

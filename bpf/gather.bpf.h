@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * gather.bpf.h: the arguments of a probed CUDA function, by the rows of include/ttmon/fns.h, and
- * copies made of them. Everything here may fault or loop, so it comes before a reservation.
+ * gather.bpf.h: reads the arguments of a probed CUDA function, as described by the rows of
+ * include/ttmon/fns.h, and describes the copy that they request. This code may fault or loop, so it
+ * runs before a record is reserved.
  */
 #ifndef TTMON_GATHER_BPF_H
 #define TTMON_GATHER_BPF_H
@@ -24,7 +25,7 @@ struct handle_map {
 };
 
 extern const volatile struct ttmon_fn_desc fns[TTMON_FN_IDS];
-#define FN(id) (fns[(id) & (TTMON_FN_IDS - 1)])	     /* the mask is the bound that the verifier needs */
+#define FN(id) (fns[(id) & (TTMON_FN_IDS - 1)])	     /* the mask is the bound that the verifier requires */
 extern struct handle_map host_pools SEC(".maps");    /* memory pools and VMM handles whose location is the host */
 extern struct handle_map ctx_devices SEC(".maps");   /* context -> device + 1 */
 extern struct handle_map captures SEC(".maps");	     /* stream or event -> id of the capture it belongs to */
@@ -54,7 +55,7 @@ static __always_inline u64 recall(struct handle_map *map, u64 handle)
 
 #define ARG(n) (t->reg[d->arg[n] & 15])
 
-/* Arguments by position into t->reg[1..12]. */
+/* Stores the arguments by position in t->reg[1] to t->reg[12]. */
 static __always_inline void fetch_args(struct pt_regs *ctx, struct task_state *t,
 				       const volatile struct ttmon_fn_desc *d)
 {
@@ -68,8 +69,8 @@ static __always_inline void fetch_args(struct pt_regs *ctx, struct task_state *t
 	t->reg[7] = ARG7(ctx);
 	t->reg[8] = ARG8(ctx);
 	/*
-	 * Functions with more arguments than registers: only functions that use those arguments pay for the
-	 * read.
+	 * Some functions have more arguments than registers. Only functions whose rows use those arguments pay
+	 * for the read.
 	 */
 	if (d->arg[4] > ARG_REGS || d->arg[5] > ARG_REGS || d->arg[6] > ARG_REGS || d->arg[7] > ARG_REGS ||
 	    d->arg[3] > ARG_REGS || d->arg[2] > ARG_REGS)
@@ -94,8 +95,8 @@ static __always_inline u32 dir_of(u64 kind)
 }
 
 /*
- * cudaMemcpy3DParms: positions count bytes, but elements where an array takes part; arrays have no
- * address, so theirs are not used.
+ * In cudaMemcpy3DParms positions count bytes, or elements if an array takes part. Arrays have no
+ * address, so their positions are not used.
  */
 static __always_inline int gather_rt_3d(struct task_state *t, struct copy_args *c, u64 ptr, bool peer)
 {
@@ -193,7 +194,8 @@ static __always_inline int gather_drv_3d(struct task_state *t, struct copy_args 
 }
 
 /*
- * An empty region copies nothing: one row of no bytes, since a record has at least one row and slice.
+ * An empty region copies nothing. It becomes one row of 0 bytes, since a record has at least one row
+ * and one slice.
  */
 static __always_inline void normalize_copy(struct copy_args *c)
 {
@@ -203,7 +205,7 @@ static __always_inline void normalize_copy(struct copy_args *c)
 	}
 }
 
-/* Fills in c from the fetched arguments. -1: the parameter struct could not be read. */
+/* Fills in c from the fetched arguments. Returns -1 if the parameter struct cannot be read. */
 SUBPROG int gather_copy(struct task_state *t, struct copy_args *c, u32 fn)
 {
 	const volatile struct ttmon_fn_desc *d = &FN(fn);
@@ -267,15 +269,19 @@ static __always_inline bool is_copy(u32 cls)
 	return cls >= TTMON_CLS_COPY && cls <= TTMON_CLS_DRV_3D;
 }
 
-/* Functions that cuda_copy is attached to; others with a return probe belong to cuda_call. */
+/*
+ * Returns true for functions that cuda_copy is attached to. Other functions with a return probe belong
+ * to cuda_call.
+ */
 static __always_inline bool is_transfer(u32 cls)
 {
 	return is_copy(cls) || cls == TTMON_CLS_HINT;
 }
 
 /*
- * Runtime calls use device 0 until another one is selected; a thread that was not seen from its start
- * may have selected one.
+ * Returns the current device of the thread, or -1 if it is unknown. Runtime calls use device 0 until
+ * the thread selects another one. If the thread was not traced from its start, it may have selected
+ * one before.
  */
 static __always_inline s16 device_of(const struct task_state *t, const struct proc_info *p, u32 fn)
 {

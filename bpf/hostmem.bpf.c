@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * hostmem.bpf.c: a traced process's own mappings, from system-call tracepoints. Any of these costs
- * every system call of every process on the host 10-65 ns (bench_syscall), whatever it does: only
- * --pid and -- CMD runs attach them (and --trace-mmap, and `ttmon family mmap on`), and the family
- * cannot be counted only.
+ * hostmem.bpf.c: the mappings that a traced process makes, from system-call tracepoints. Each of these
+ * tracepoints adds 10-65 ns (bench_syscall) to every system call of every process on the host, even if
+ * the program does nothing. Therefore only --pid, -- CMD, --trace-mmap and `ttmon family mmap on`
+ * attach them, and this family has no state in which it is only counted.
  */
 #include "task.bpf.h"
 
@@ -28,8 +28,8 @@ struct {
 } mremaps SEC(".maps");
 
 /*
- * The process, if it is traced. Never starts tracing a process, which the CUDA probes do. Memory is
- * allocated or freed here, so the number of launches is reported.
+ * Returns the process if it is traced. It never starts to trace a process; the CUDA probes do that.
+ * Callers allocate or free memory, so it also reports the number of launches.
  */
 static __always_inline struct proc_info *traced(u64 id)
 {
@@ -46,8 +46,8 @@ static __always_inline struct proc_info *traced(u64 id)
 }
 
 /*
- * If two threads do this at once, one update may be lost: then a call site is that of the memory
- * before.
+ * Notes that memory was unmapped. If two threads do this at once, one update may be lost. Then the
+ * next copy is attributed to the call site of the memory that was there before.
  */
 SUBPROG int note_unmapped(struct proc_info *p, u64 addr, u64 len)
 {
@@ -91,7 +91,10 @@ int hm_mmap(struct trace_event_raw_sys_exit *ctx)
 	return 0;
 }
 
-/* At the entry: once the call has taken effect, another thread may get the range before it returns. */
+/*
+ * Runs at the entry: once munmap() has taken effect, another thread may get the range before this call
+ * returns.
+ */
 SEC("?tracepoint/syscalls/sys_enter_munmap")
 int hm_munmap(struct trace_event_raw_sys_enter *ctx)
 {
@@ -100,7 +103,7 @@ int hm_munmap(struct trace_event_raw_sys_enter *ctx)
 	struct ttmon_ev_munmap *e;
 	struct proc_info *p;
 
-	/* Arguments that the kernel refuses with EINVAL. */
+	/* The kernel refuses these arguments with EINVAL. */
 	if ((addr & cfg_page_mask) || !len || !(p = traced(id)))
 		return 0;
 	note_unmapped(p, addr, len);

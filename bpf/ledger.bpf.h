@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * ledger.bpf.h: where the time of a synchronous call goes, by the kernel's own counters of its thread.
+ * ledger.bpf.h: where the time of a synchronous call goes, from the kernel's own counters of its
+ * thread.
  *
- *	ledger_enter()  at the entry: what they are
- *	ledger_out()    when the thread leaves its CPU in the middle: since when it is off
- *	ledger_leave()  at the return: the differences, as a WAIT record
+ *	ledger_enter()  at the entry: stores the counters
+ *	ledger_out()    when the thread leaves its CPU during the call: stores the time
+ *	ledger_leave()  at the return: sends the differences as a WAIT record
  *
- * Ready and waiting for a CPU is sched_info.run_delay, exact at any time that the thread runs. Off its
- * CPU is the time from each sched_switch at which the thread goes to the sched_info.last_arrival after
- * it, both by the run queue's clock: with another clock the wait would be longer than the time off at
- * most preemptions, by microseconds (kernel/sched/stats.h, sched_info_arrive() reads rq_clock()).
- * The kernel counts a task's switches (nvcsw, nivcsw): where it has counted more than were seen, some
- * were kept from tracers, or no program was attached, and the record says so.
+ * The time in which the thread was ready and waited for a CPU is sched_info.run_delay, which is exact
+ * whenever the thread runs. The time off its CPU is the time from each sched_switch that removes the
+ * thread to the next sched_info.last_arrival. Both are taken from the run queue's clock: with another
+ * clock the wait would be microseconds longer than the time off the CPU at most preemptions
+ * (kernel/sched/stats.h, sched_info_arrive() reads rq_clock()).
+ *
+ * The kernel counts the context switches of a task (nvcsw, nivcsw). If it has counted more than were
+ * seen, either some were hidden from tracers or no program was attached, and the record says so.
  */
 #ifndef TTMON_LEDGER_BPF_H
 #define TTMON_LEDGER_BPF_H
 
 #include "task.bpf.h"
 
-/* Reading is done again when the thread was switched in the middle of it. */
+/* The counters are read again if the thread was switched while they were read. */
 #define LEDGER_TRIES 4
 
 static __always_inline bool has_run_delay(void)
@@ -38,7 +41,10 @@ static __always_inline u64 run_delay_of(struct task_struct *task)
 	return has_run_delay() ? task->sched_info.run_delay : 0;
 }
 
-/* False: kernel.task_delayacct was 0 when the thread was made, or the kernel has no such counts. */
+/*
+ * Returns false if kernel.task_delayacct was 0 when the thread was made, or if the kernel has no such
+ * counters.
+ */
 static __always_inline bool delays_of(struct task_struct *task, u64 *delay)
 {
 	struct task_delay_info *d;
@@ -57,7 +63,7 @@ static __always_inline bool delays_of(struct task_struct *task, u64 *delay)
 	return true;
 }
 
-/* The calling thread begins a call. Returns the time of that. */
+/* Begins the ledger of a call of the calling thread. Returns the time of the entry. */
 static __always_inline u64 ledger_enter(struct task_state *t)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -85,7 +91,7 @@ static __always_inline u64 ledger_enter(struct task_state *t)
 	return l->entry_ns;
 }
 
-/* Its differences, up to now. */
+/* Fills in the differences from the entry of the call to now. */
 static __always_inline void ledger_fill(struct ttmon_ev_wait *e, struct ledger *l, struct task_struct *task)
 {
 	u64 delay[TTMON_DELAY_MAX] = {}, switches = 0, off_ns = 0, run_delay = 0, now = 0;
@@ -121,8 +127,9 @@ static __always_inline void ledger_fill(struct ttmon_ev_wait *e, struct ledger *
 }
 
 /*
- * The calling thread is at the end of its call of fn, or it will not come to it: bits says why. The
- * record is written where it is sent: its header has a later time than what is measured.
+ * Ends the ledger of a call of fn: at its return, or when it will not return; bits says why. The
+ * record is filled in after its reservation, so the time in its header is earlier than the end of the
+ * measured time.
  */
 SUBPROG int ledger_leave(struct task_state *t, u64 fn_bits, u64 caller, s32 err)
 {
@@ -147,7 +154,7 @@ SUBPROG int ledger_leave(struct task_state *t, u64 fn_bits, u64 caller, s32 err)
 }
 #define LEDGER_FN(fn, bits) ((u64)(fn) | (u64)(bits) << 16)
 
-/* A call of which nothing is seen but its entry. */
+/* Reports a call of which only the entry is seen. */
 static __always_inline void ledger_unobserved(u32 fn, u64 caller)
 {
 	struct ttmon_ev_wait *e;
@@ -164,8 +171,8 @@ static __always_inline void ledger_unobserved(u32 fn, u64 caller)
 }
 
 /*
- * prev leaves its CPU; under the run queue's lock, from tp_btf. A thread in a call whose return is
- * waited for has put a return address away: the others are not looked up.
+ * Notes that prev leaves its CPU. It runs under the run queue's lock, from tp_btf. A thread in a call
+ * with a return probe has an entry in return_instances; for all other threads no look-up is made.
  */
 static __always_inline void ledger_out(struct task_struct *prev)
 {
@@ -179,7 +186,7 @@ static __always_inline void ledger_out(struct task_struct *prev)
 	if (!t || !t->ledger.on)
 		return;
 	l = &t->ledger;
-	/* The last time off has ended: the kernel knows when. */
+	/* The previous time off the CPU has ended: last_arrival is its end. */
 	if (l->out_ns)
 		l->off_ns += prev->sched_info.last_arrival - l->out_ns;
 	l->out_ns = prev->se.cfs_rq->rq->clock;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * nvpin.bpf.c: sums, by function, of what NVIDIA's kernel module pins, allocates and maps
- * (include/ttmon/nvpin.h); no events. Every function of the table has two programs; the cookie
- * identifies the function. Loaded and attached only with --nvidia-pins.
+ * nvpin.bpf.c: sums, by function, of the memory that NVIDIA's kernel module pins, allocates and maps
+ * (include/ttmon/nvpin.h). It sends no events. Every function of the table has two programs; the
+ * cookie identifies the function. The programs are loaded and attached only with --nvidia-pins.
  *
- * These functions call one another, by a jump too, and some run in interrupts: a call in flight is
- * known by its function and its stack pointer.
+ * These functions call one another, also by a jump, and some run in interrupts. Therefore a call in
+ * flight is identified by its function and its stack pointer.
  */
 #include "emit.bpf.h"
 
@@ -25,7 +25,7 @@ struct {
 	__uint(max_entries, MAX_IN_FLIGHT);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, struct nvpin_key);
-	__type(value, u64); /* how much */
+	__type(value, u64); /* the amount, in the unit of the function */
 } nvpin_calls SEC(".maps");
 
 struct {
@@ -37,7 +37,7 @@ struct {
 
 static __always_inline u64 amount(struct pt_regs *ctx, u64 fn)
 {
-	/* All are read, since the verifier does not allow a variable offset into ctx. */
+	/* All arguments are read, since the verifier does not allow a variable offset into ctx. */
 	volatile u64 args[3] = { 0, PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx) };
 
 	switch (fn) {
@@ -76,7 +76,7 @@ int nvpin_ret(struct pt_regs *ctx)
 
 	key.sp = PT_REGS_SP(ctx) - RETURN_SP(0);
 	much = bpf_map_lookup_elem(&nvpin_calls, &key);
-	/* Its entry was not seen, or there was no room. */
+	/* The entry of this call was not seen, or the map was full. */
 	if (!s || !much)
 		return 0;
 	s->returned++;

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * python.bpf.c: the Python frames of the thread in the probe (include/ttmon/python.h), found by its
- * thread state in the interpreter's list.
+ * python.bpf.c: the Python frames of the thread that hit the probe (include/ttmon/python.h). They are
+ * found through the thread's state in the interpreter's list of threads.
  *
- * The variable that names the running thread is no use: a thread that calls into C may have released
- * the lock. A thread that is not in the list has no Python frames. Where memory cannot be read, or
- * there are several interpreters, it is unknown whether there are any, and the copy says so.
+ * The interpreter's variable for the running thread cannot be used: a thread that calls into C may
+ * have released the lock. A thread that is not in the list has no Python frames. If memory cannot be
+ * read, or if there are several interpreters, it is unknown whether there are frames, and the copy of
+ * the stack says so.
  */
 #include "stack.bpf.h"
 
 #ifdef __TARGET_ARCH_x86
-#define CODE_AGAIN_NS 30000000000ULL /* the reader may have dropped one */
+#define CODE_AGAIN_NS 30000000000ULL /* a code object is sent again after this, as the reader may have dropped it */
 
-#define CO_HEAD	     64 /* bytes of a code object from here on do not change: counts, names, tables */
+#define CO_HEAD	     64 /* from this offset on a code object does not change: counts, names, tables */
 #define CO_WORDS     10
-#define CO_FILE	     6 /* of these words */
+#define CO_FILE	     6 /* index among these words */
 #define CO_NAME	     8
 #define CO_LINES     9
-#define OWNER_CSTACK 3 /* FRAME_OWNED_BY_CSTACK: no frame of Python's */
+#define OWNER_CSTACK 3 /* FRAME_OWNED_BY_CSTACK: not a frame of Python code */
 
 static __always_inline u64 mix(u64 h, u64 v)
 {
@@ -30,22 +31,23 @@ static __always_inline int word_at(u64 at, u64 *ret)
 	return bpf_probe_read_user(ret, sizeof(*ret), (void *)at);
 }
 
-/* Words of a code object. */
+/* The words of a code object from CO_HEAD on. */
 struct co {
 	u64 w[CO_WORDS];
 };
 
 struct py_head {
-	u64 len, hash; /* of a string or of bytes: at 16 and 24 of both */
-	u32 state;     /* a string's, at 32 */
+	u64 len, hash; /* of a string or a bytes object: at offsets 16 and 24 of both */
+	u32 state;     /* of a string, at offset 32 */
 	u32 pad;
 };
 
 #define UNHASHED (~0ULL)
 
 /*
- * A number for the contents of a string or of bytes. Mostly the interpreter has a hash of them; where
- * it has none the last characters, or the first bytes, are taken. 0: it cannot be read.
+ * Returns a number for the contents of a string or a bytes object. Mostly the interpreter has a hash
+ * of the contents. If it has none, the last characters of the string or the first bytes are hashed.
+ * Returns 0 if they cannot be read.
  */
 GLOBAL_SUBPROG u64 print_of(struct task_state *t, const struct ttmon_py_layout *o, u64 at, u32 is_str)
 {
@@ -75,14 +77,17 @@ GLOBAL_SUBPROG u64 print_of(struct task_state *t, const struct ttmon_py_layout *
 	return n | 1;
 }
 
-/* 0: it could not be read. co: words of the code object from CO_HEAD on. */
+/*
+ * Returns a number for the contents of a code object, or 0 if it cannot be read. co: the words of the
+ * code object from CO_HEAD on.
+ */
 static __always_inline u64 print_of_code(struct task_state *t, const struct ttmon_py_layout *o, const struct co *co)
 {
 	u64 print = 1, file, name, lines;
 
 	for (u32 i = 0; i < CO_WORDS; i++)
 		print = mix(print, co->w[i]);
-	/* From 3.12 on one of the words is a number that no other code object has: co_version. */
+	/* Since 3.12 one of the words is co_version, which is unique to each code object. */
 	if (o->shape != TTMON_PY_3_11)
 		return print | 1;
 	if (t->py_file != co->w[CO_FILE] || !t->py_file_print) {
@@ -108,7 +113,9 @@ static __always_inline int copy_str(const struct ttmon_py_layout *o, u64 at, str
 	s->len = h.len;
 	s->state = h.state;
 	kind = h.state >> 2 & 7;
-	/* A compact one (bit 5) has its characters behind it; bit 6: all are ASCII. */
+	/*
+	 * A compact string (bit 5) stores its characters behind the header. Bit 6: all characters are ASCII.
+	 */
 	if (!(h.state & 32) || !kind || kind > 4 || h.len > room / kind)
 		return -1;
 	n = h.len * kind;
@@ -118,7 +125,7 @@ static __always_inline int copy_str(const struct ttmon_py_layout *o, u64 at, str
 	return n ? bpf_probe_read_user(text, n, (void *)(at + (h.state & 64 ? o->text : o->text_other))) : 0;
 }
 
-/* All but the head. room: bytes that lines has. */
+/* Fills in the record except for its head. room: the number of bytes in c->lines. */
 static __always_inline int fill_code(struct ttmon_py_code *c, const struct ttmon_py_layout *o, const struct co *co,
 				     u64 len, u32 room)
 {
@@ -150,7 +157,10 @@ static __always_inline int fill_code(struct ttmon_py_code *c, const struct ttmon
 		bpf_ringbuf_submit(c, BPF_RB_NO_WAKEUP);                      \
 	})
 
-/* Tell what a code object is, unless that was done. -1: it could not be. */
+/*
+ * Sends the contents of a code object, unless they were sent before. Returns -1 if that was not
+ * possible.
+ */
 GLOBAL_SUBPROG int tell_code(struct task_state *t, const struct ttmon_py_layout *o, const struct co *co, u64 code,
 			     u64 print)
 {
@@ -194,14 +204,17 @@ static int look_at_thread(u32 i, struct search *s)
 	return s->bad;
 }
 
-/* The thread's state in the interpreter's list; 0: it is not there. -1 in *err: not known. */
+/*
+ * Returns the thread's state in the interpreter's list, or 0 if the thread is not there. *err is -1 if
+ * that is unknown.
+ */
 static __always_inline u64 find_thread(const struct ttmon_py_layout *o, u64 thread, int *err)
 {
 	struct search s = { .o = o, .thread = thread };
 	u64 interp = 0, more = 0;
 
 	*err = -1;
-	/* Of several interpreters a thread can be in more than one. */
+	/* With several interpreters a thread can be in more than one of the lists. */
 	if (word_at(o->runtime + o->interp_head, &interp) || !interp || word_at(interp + o->interp_next, &more) ||
 	    more || word_at(interp + o->threads_head, &s.at))
 		return 0;
@@ -210,13 +223,16 @@ static __always_inline u64 find_thread(const struct ttmon_py_layout *o, u64 thre
 		*err = 0;
 		return s.at;
 	}
-	/* Else the list goes on, or could not be read. */
+	/* Otherwise the list has more entries than are searched, or an entry could not be read. */
 	if (!s.bad && !s.at)
 		*err = 0;
 	return 0;
 }
 
-/* Its innermost frame; *cframe: struct _PyCFrame, where there is one. 0: there is none, or *err. */
+/*
+ * Returns the innermost frame of the thread state, or 0 if there is none or it cannot be read (*err).
+ * *cframe is the struct _PyCFrame, in versions that have one.
+ */
 static __always_inline u64 first_frame(const struct ttmon_py_layout *o, u64 ts, u64 *cframe, int *err)
 {
 	u64 at = 0;
@@ -231,7 +247,9 @@ static __always_inline u64 first_frame(const struct ttmon_py_layout *o, u64 ts, 
 	return at;
 }
 
-/* Only one interpreter, still? A cached thread state says nothing of that. */
+/*
+ * Returns true if there still is only one interpreter, which a cached thread state does not show.
+ */
 static __always_inline bool is_alone(const struct ttmon_py_layout *o)
 {
 	u64 interp = 0, more = 1;
@@ -241,8 +259,9 @@ static __always_inline bool is_alone(const struct ttmon_py_layout *o)
 }
 
 /*
- * The thread's state is remembered, and that it is this thread's is looked at each time. One without
- * frames may be another one's that is gone: the list is asked again.
+ * Returns the innermost frame of the current thread. The thread state found last is cached. Each time
+ * it is checked that it belongs to this thread. A thread state without frames may have belonged to a
+ * thread that has ended: then the list is searched again.
  */
 static __always_inline u64 top_frame(struct task_state *t, const struct ttmon_py_layout *o, u64 *cframe, int *err)
 {
@@ -265,7 +284,9 @@ static __always_inline u64 top_frame(struct task_state *t, const struct ttmon_py
 	return frame;
 }
 
-/* struct _PyInterpreterFrame, in words; 3.11 has its flags at 68, 3.12 and 3.13 at 70. */
+/*
+ * struct _PyInterpreterFrame in words. Its flags are at offset 68 in 3.11, and at 70 in 3.12 and 3.13.
+ */
 #define FRAME_WORDS 9
 
 struct walk {
@@ -275,7 +296,7 @@ struct walk {
 	u32 n, state; /* enum ttmon_py_state */
 };
 
-/* One frame into t->py. 1: that was the last. */
+/* Stores one frame in t->py. Returns 1 after the last one. */
 static int take_frame(u32 i, struct walk *w)
 {
 	const struct ttmon_py_layout *o = w->o;
@@ -340,7 +361,7 @@ GLOBAL_SUBPROG int walk_python(struct task_state *t, const struct ttmon_py_layou
 	w.frame = top_frame(t, o, &w.cframe, &err);
 	if (err)
 		return TTMON_PY_FAILED;
-	/* Twice as many, for those that are none of Python's. */
+	/* The limit is twice the number of Python frames, since some frames are not of Python code. */
 	if (w.frame)
 		bpf_loop(2 * TTMON_PY_FRAMES, take_frame, &w, 0);
 	t->npy = w.n;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * python.bpf.h: the Python frames of the thread in the probe (include/ttmon/python.h).
- */
+/* python.bpf.h: the Python frames of the thread that hit the probe (include/ttmon/python.h). */
 #ifndef TTMON_PYTHON_BPF_H
 #define TTMON_PYTHON_BPF_H
 
@@ -11,7 +9,7 @@
 #include <ttmon/stack.h>
 
 /*
- * Processes that have an interpreter whose layout is known, by tgid. fork() inherits it, exec ends it.
+ * Processes with an interpreter of known layout, by tgid. fork() copies the entry, exec removes it.
  */
 struct pythons_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -21,7 +19,7 @@ struct pythons_map {
 	__type(value, struct ttmon_py_layout);
 };
 
-/* When a code object was sent last, by a hash of its process, address and contents. */
+/* The time at which a code object was sent last, by a hash of its process, address and contents. */
 struct codes_map {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 8192);
@@ -31,12 +29,13 @@ struct codes_map {
 
 extern struct pythons_map pythons SEC(".maps");
 extern struct codes_map codes SEC(".maps");
-extern u32 any_python;	/* 0: no process has one */
-extern u64 codes_since; /* code objects sent before have to be sent again */
+extern u32 any_python;	/* 0: no process has an interpreter of known layout */
+extern u64 codes_since; /* code objects that were sent before this time have to be sent again */
 
 /*
- * The frames into t->py. enum ttmon_py_state. sp: as in the copy of the stack, which entry counts
- * from. In python.bpf.c: the verifier looks at it once, not for each of its callers.
+ * Stores the Python frames in t->py. Returns enum ttmon_py_state. sp: the stack pointer as in the copy
+ * of the stack; `entry` of a frame is relative to it. It is in python.bpf.c as a global function, so
+ * that the verifier checks it once instead of at each call.
  */
 int walk_python(struct task_state *t, const struct ttmon_py_layout *o, u64 sp);
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rmid.bpf.c: processes as the scheduler knows them (TASK: all of the host, whether traced or not),
- * and their RMIDs: assigned here in the emulated backend, reported by a kernel module's tracepoints in
- * the module backend.
+ * rmid.bpf.c: the processes that the scheduler knows (TASK events: all processes of the host, traced
+ * or not) and their RMIDs. In the emulated backend this file assigns the RMIDs; in the module backend
+ * a kernel module's tracepoints report them.
  *
- * Threads are ignored: a process begins with its leader and ends with its last thread, which frees its
- * RMID: a zombie holds none. A process that ends in the middle of what the iterator does for it is
- * seen by one of the two: the iterator shows what it does first, and then looks whether threads are
- * left; the end counts them down first, and then looks for an RMID.
+ * Threads are ignored: a process begins with its leader and ends with its last thread. Its end frees
+ * its RMID, so a zombie has none.
+ *
+ * A process may end while the iterator handles it. Then one of the two programs sees the other: the
+ * iterator first makes its change visible and then checks whether threads are left; the exit of the
+ * last thread first lowers the count of threads and then looks for an RMID.
  */
 #include "rmid.bpf.h"
 #include "task.bpf.h"
@@ -15,17 +17,20 @@
 struct rmid_pool_map rmid_pool SEC(".maps");
 struct rmid_procs_map rmid_procs SEC(".maps");
 
-/* Errors of rdt_sample, include/uapi/asm-generic/errno-base.h */
+/* Error codes of the tracepoint rdt_sample, from include/uapi/asm-generic/errno-base.h */
 #define ERR_NODEV (-19)
 #define ERR_INVAL (-22)
 
-/* Threads of the process that have not ended. */
+/* Returns true if the process has threads that have not ended. */
 static __always_inline int alive(struct task_struct *t)
 {
 	return BPF_CORE_READ(t, signal, live.counter) > 0;
 }
 
-/* The record of a process, not yet sent. leader: the record has its identity. */
+/*
+ * Reserves and fills in the TASK record of a process. leader is the task whose identity the record
+ * gets.
+ */
 static __always_inline struct ttmon_ev_task *task_record(struct task_struct *leader, u64 id, u32 reason)
 {
 	struct ttmon_ev_task *e = emit_reserve(TTMON_EV_TASK, sizeof(*e), id);
@@ -43,7 +48,7 @@ static __always_inline struct ttmon_ev_task *task_record(struct task_struct *lea
 	return e;
 }
 
-/* Removes the RMID of a process; sends FREE if it had one. */
+/* Removes the RMID of a process. Sends FREE if the process had one. */
 SUBPROG int rmid_take(u64 id)
 {
 	struct ttmon_rmid_holder who = {};
@@ -78,7 +83,7 @@ SUBPROG int rmid_take(u64 id)
 	return 0;
 }
 
-/* The child does not run yet. */
+/* This runs before the child does. */
 SEC("?tp_btf/sched_process_fork")
 int BPF_PROG(task_fork, struct task_struct *parent, struct task_struct *child)
 {
@@ -92,7 +97,7 @@ int BPF_PROG(task_fork, struct task_struct *parent, struct task_struct *child)
 		emit_submit(e);
 	if (cfg_rmid != TTMON_RMID_EMULATED || BPF_CORE_READ(child, flags) & PF_KTHREAD)
 		return 0;
-	/* The RMID of an earlier process with this number, whose end was not seen. */
+	/* Frees the RMID of an earlier process with this number, whose end was not seen. */
 	rmid_take(id);
 	rmid_give(child, id, 1);
 	return 0;
@@ -113,8 +118,8 @@ int BPF_PROG(task_exec, struct task_struct *task)
 }
 
 /*
- * As in ttmond.bpf.c, on_exit. Two threads that end at the same time may both find that none is left:
- * then it is sent twice.
+ * See on_exit in ttmond.bpf.c. Two threads that end at the same time may both find that no thread is
+ * left: then the event is sent twice.
  */
 SEC("?tp_btf/sched_process_exit")
 int BPF_PROG(task_exit, struct task_struct *task)
@@ -132,7 +137,10 @@ int BPF_PROG(task_exit, struct task_struct *task)
 	return 0;
 }
 
-/* For a process that the iterator found: sends the RMID that it has or gets. 1: none was free. */
+/*
+ * Handles a process that the iterator found: sends the RMID that it has or gets. Returns 1 if no RMID
+ * was free.
+ */
 static __always_inline u8 rmid_tell(struct task_struct *t, u64 id, bool say_none)
 {
 	u32 tgid = id >> 32;
@@ -153,7 +161,7 @@ static __always_inline u8 rmid_tell(struct task_struct *t, u64 id, bool say_none
 	e = emit_reserve(TTMON_EV_RMID, sizeof(*e), id);
 	if (!e)
 		return 0;
-	/* It is stamped now, so an RMID that is still there was not freed before. */
+	/* The record has its time now. An RMID that is still in the map was not freed before that time. */
 	p = bpf_map_lookup_elem(&rmid_procs, &tgid);
 	if (!p) {
 		discard(e, TTMON_EV_RMID);
@@ -172,8 +180,8 @@ static __always_inline u8 rmid_tell(struct task_struct *t, u64 id, bool say_none
 u64 first_session = 0;
 
 /*
- * Writes one byte for each process, so that a read() of n bytes handles n of them; 1: it has no RMID,
- * and should have one.
+ * Writes one byte for each process, so that a read() of n bytes handles n processes. The byte is 1 if
+ * the process needs an RMID and has none.
  */
 SEC("?iter/task")
 int task_iter(struct bpf_iter__task *ctx)
@@ -189,7 +197,9 @@ int task_iter(struct bpf_iter__task *ctx)
 	if (!active || id >> 32 != (u32)id || !alive(t))
 		return 0;
 	e = task_record(t, id, TTMON_TASK_SEEN);
-	/* It is stamped and still alive, so the record of its end gets a later time. */
+	/*
+	 * The process is alive after the record got its time, so the record of its end gets a later time.
+	 */
 	if (e && !alive(t)) {
 		discard(e, TTMON_EV_TASK);
 		return 0;
@@ -197,8 +207,8 @@ int task_iter(struct bpf_iter__task *ctx)
 	if (e)
 		emit_submit(e);
 	/*
-	 * That a process got no RMID is reported once: here for those at the start, at their fork for all
-	 * others.
+	 * The lack of an RMID is reported once for each process: here for processes that ran at the start, at
+	 * their fork for all others.
 	 */
 	if (!first_session)
 		first_session = ctx->meta->session_id;
@@ -297,8 +307,8 @@ int BPF_PROG(rmid_mod_rdt, u32 rmid, u64 timestamp, u64 llc, int llc_err, u64 to
 }
 
 /*
- * With the L3 domain as the last argument: the kernel refuses to attach it where the tracepoint has
- * eight arguments.
+ * The variant with the L3 domain as the last argument. The kernel refuses to attach it to a tracepoint
+ * that has eight arguments.
  */
 SEC("?raw_tp")
 int BPF_PROG(rmid_mod_rdt9, u32 rmid, u64 timestamp, u64 llc, int llc_err, u64 total, int total_err, u64 local,

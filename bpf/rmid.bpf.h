@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * rmid.bpf.h: the RMID of each process, shared by the scheduler's programs (sched.bpf.c) and those
- * about RMIDs (rmid.bpf.c).
+ * rmid.bpf.h: the RMID of each process, shared by the programs of the scheduler (sched.bpf.c) and the
+ * programs about RMIDs (rmid.bpf.c).
  *
- * Emulated: `rmid_pool` is the allocator under its spin lock, `rmid_procs` maps processes to ids. A
- * program that got an id from the pool inserts it with BPF_NOEXIST, and returns it to the pool if
- * another one was faster; the program that deletes the entry (a delete succeeds once) frees the id. So
- * a process has one id at most, whatever the race. A record is reserved, and stamped, before its
- * change can be seen by others: records of an RMID are stamped in the order of the changes.
+ * In the emulated backend, `rmid_pool` is the allocator with its spin lock, and `rmid_procs` maps
+ * processes to RMIDs. A program that got an RMID from the pool inserts it with BPF_NOEXIST, and
+ * returns it to the pool if another program was faster. The program that deletes the entry frees the
+ * RMID; a delete succeeds only once. So a process never has more than one RMID. A record is reserved
+ * and gets its time before other programs can see its change. Therefore the times of the records of an
+ * RMID are in the order of the changes.
  */
 #ifndef TTMON_RMID_BPF_H
 #define TTMON_RMID_BPF_H
@@ -37,7 +38,7 @@ struct rmid_proc {
 	u32 pad;
 };
 
-/* Preallocated: it is written under the run queue's lock. */
+/* Preallocated, since it is written under the run queue's lock. */
 struct rmid_procs_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 2 * TTMON_RMID_POOL);
@@ -48,7 +49,7 @@ struct rmid_procs_map {
 extern struct rmid_pool_map rmid_pool SEC(".maps");
 extern struct rmid_procs_map rmid_procs SEC(".maps");
 
-/* Drops a record that is not to be sent after all. */
+/* Discards a record that is not to be sent. */
 static __always_inline void discard(void *e, u32 kind)
 {
 	struct ttmon_cpu_stat *st = emit_stat();
@@ -59,8 +60,9 @@ static __always_inline void discard(void *e, u32 kind)
 }
 
 /*
- * Assigns an id of the pool to a process without one, and sends ALLOC. If none is free, sends NONE if
- * say_none. 0: it has none now. Not for a process that may be gone by now, except in rmid_tell().
+ * Assigns a free RMID to a process without one and sends ALLOC. If none is free, it sends NONE if
+ * say_none is set. Returns 0 if the process has no RMID now. Except for rmid_tell(), callers make sure
+ * that the process has not ended.
  */
 SUBPROG u32 rmid_give(struct task_struct *leader, u64 id, u32 say_none)
 {
@@ -75,8 +77,8 @@ SUBPROG u32 rmid_give(struct task_struct *leader, u64 id, u32 say_none)
 		return 0;
 	e = emit_reserve(TTMON_EV_RMID, sizeof(*e), id);
 	/*
-	 * No room for the record: no id is assigned now, and it is tried again. A change without a record is
-	 * not made.
+	 * There is no room for the record. A change is never made without its record, so no RMID is assigned
+	 * now; a later call tries again.
 	 */
 	if (!e)
 		return 0;
@@ -113,8 +115,9 @@ SUBPROG u32 rmid_give(struct task_struct *leader, u64 id, u32 say_none)
 }
 
 /*
- * Emulated: from the table; else the id that the kernel keeps for resctrl, or for a module. 0: none.
- * Usable in any kind of program.
+ * Returns the RMID of a process, or 0 if it has none. In the emulated backend it comes from the table,
+ * else from the field that the kernel keeps for resctrl or for a module. It can be used in any kind of
+ * program.
  */
 static __always_inline u32 rmid_of(struct task_struct *t, u32 tgid)
 {
@@ -129,9 +132,9 @@ static __always_inline u32 rmid_of(struct task_struct *t, u32 tgid)
 }
 
 /*
- * The RMID of a process that leaves a CPU; tries again to assign one if it has none. Called once for
- * each new row of a CPU's table (not at each switch), under the run queue's lock. Not in raw_tp, where
- * bpf_spin_lock is refused: only rmid_of() is possible there.
+ * Returns the RMID of a process that leaves a CPU. If it has none, tries again to assign one. It is
+ * called once for each new row of a CPU's table, not at each switch, under the run queue's lock.
+ * Programs of type raw_tp must not use bpf_spin_lock, so they can only call rmid_of().
  */
 static __always_inline u32 rmid_of_or_give(struct task_struct *t, u32 tgid)
 {
@@ -139,7 +142,7 @@ static __always_inline u32 rmid_of_or_give(struct task_struct *t, u32 tgid)
 
 	if (rmid || cfg_rmid != TTMON_RMID_EMULATED || !active || BPF_CORE_READ(t, flags) & (PF_KTHREAD | PF_EXITING))
 		return rmid;
-	/* A switch was not shown to tracers: another task has left. */
+	/* A context switch was hidden from tracers: another task than expected leaves the CPU. */
 	if ((u32)BPF_CORE_READ(t, tgid) != tgid)
 		return 0;
 	return rmid_give(BPF_CORE_READ(t, group_leader), ((u64)tgid << 32) | (u32)BPF_CORE_READ(t, pid), 0);

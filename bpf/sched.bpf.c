@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * sched.bpf.c: who used each CPU, in slots of 1 ms (include/ttmon/ev_cpu.h is the specification).
+ * sched.bpf.c: the use of each CPU by processes, in slots of 1 ms (include/ttmon/ev_cpu.h is the
+ * specification).
  *
- * A switch reads the clock once (and the counters, where there are some) and adds the time since the
- * last measurement to the row of who leaves. Nothing is sent but the table, by the first switch in a
- * later slot. Without counters nothing else runs: what a CPU is in the middle of is read by the daemon
- * from cpu_states. With counters a timer measures once a slot while a CPU is busy, so that the counts
- * of a long run come in the slots they are of; it is armed when a task comes in and dies when the CPU
- * is idle, which it never wakes twice.
+ * A context switch reads the clock once (and the counters, if there are any) and adds the time since
+ * the last measurement to the row of the process that leaves. Only the finished table is sent, by the
+ * first switch in a later slot. Without counters nothing else runs: the daemon reads the unfinished
+ * table of a CPU from cpu_states. With counters a timer measures once in each slot while a CPU is
+ * busy, so that the counts of a process that runs long are assigned to the right slots. The timer is
+ * armed when a task comes in. It is not armed again when the CPU is idle, so it wakes an idle CPU at
+ * most once.
  *
- * Who writes cpu_states: the switch, with interrupts off; the timer, in a softirq, in the middle of
- * which no switch is (not so with
- * PREEMPT_RT: no timer there); the RMID module's tick, in a hard interrupt, then there is no timer.
- * They never nest.
+ * Three programs write cpu_states, and they never interrupt one another: the switch runs with
+ * interrupts off; the timer runs in a softirq, which cannot interrupt a switch (with PREEMPT_RT it
+ * could, so there is no timer then); the RMID module's tick runs in a hard interrupt, and then there
+ * is no timer.
  */
 #include "ledger.bpf.h"
 #include "rmid.bpf.h"
@@ -31,13 +33,13 @@ struct {
 struct cpu_timer {
 	struct bpf_timer timer;
 	u64 flags;    /* of bpf_timer_start() */
-	u32 ready;    /* the timer is made */
+	u32 ready;    /* the timer is initialised */
 	u32 callback; /* its callback is set */
 	u32 armed;    /* it will fire */
 	u32 pad;
 };
 
-/* Not in cpu_states: a map with timers cannot be mapped. */
+/* The timers are not in cpu_states, since a map with timers cannot be mapped into user space. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1); /* set to the number of CPUs before load */
@@ -48,9 +50,9 @@ struct {
 /* ---- counters ---- */
 
 /*
- * n * enabled / running in 64 bits. Below 2^32 the times leave room for the remainder's product (<
- * running * enabled); longer intervals lose the low bits of both, less than 2^-16 of a time that is as
- * long as that.
+ * Returns n * enabled / running, computed in 64 bits. With times below 2^32 the product of the
+ * remainder (< running * enabled) does not overflow. For longer times the low bits of both are
+ * dropped, which changes such a time by less than 2^-16 of it.
  */
 static __always_inline u64 scale(u64 n, u64 enabled, u64 running)
 {
@@ -67,9 +69,10 @@ static __always_inline u64 scale(u64 n, u64 enabled, u64 running)
 }
 
 /*
- * What was counted since the last time; its TTMON_WHO_* flags. Unknown where this reading or the last
- * one is not there. All are enabled for the same time, which of it each has run is looked at one by
- * one: a group that the kernel cannot place runs in parts.
+ * Stores what the counters counted since the last reading in delta. Returns TTMON_WHO_* flags. The
+ * result is UNKNOWN if this reading or the last one failed. All counters are enabled for the same
+ * time, but each may have run for a different part of it, since the kernel multiplexes a group that
+ * does not fit into the hardware. Therefore each counter is scaled by its own time.
  */
 static __always_inline u32 count(struct ttmon_cpu_state *s, u32 cpu, u64 *delta)
 {
@@ -133,7 +136,7 @@ static __always_inline struct ttmon_cpu_row *find_row(struct ttmon_cpu_state *s)
 	return NULL;
 }
 
-/* The verifier of 6.1 loses the bounds of a product; hence the check of what comes out of it. */
+/* The verifier of Linux 6.1 loses the bounds of a product, hence the check of the result. */
 static __always_inline struct ttmon_cpu_row *new_row(struct ttmon_cpu_state *s, u32 rmid)
 {
 	u32 n = s->rec.t.nr_rows, at = n * row_size();
@@ -154,7 +157,7 @@ static __always_inline struct ttmon_cpu_row *new_row(struct ttmon_cpu_state *s, 
 	return r;
 }
 
-/* The table is complete; the next one is empty and begins at its `to`. */
+/* Sends the completed table. The next table is empty and begins at the end of this one (`to`). */
 static __always_inline void send(struct ttmon_cpu_state *s)
 {
 	struct ttmon_cpu_table *t = &s->rec.t;
@@ -170,7 +173,10 @@ static __always_inline void send(struct ttmon_cpu_state *s)
 	t->begin_ns = t->last_ns = t->to_ns;
 }
 
-/* A CPU with a full table goes on with an empty one: who runs has run for no time since `last`. */
+/*
+ * Sends a full table before its slot ends and begins an empty one. The current process is recorded
+ * with no time since `last`.
+ */
 static __always_inline void send_full(struct ttmon_cpu_state *s)
 {
 	struct ttmon_cpu_table *t = &s->rec.t;
@@ -182,7 +188,7 @@ static __always_inline void send_full(struct ttmon_cpu_state *s)
 	send(s);
 }
 
-/* `task`, which is s's who, ran up to now. */
+/* Adds the time up to now to the row of the process in `s->rec.t.who`; `task` is its task. */
 static __always_inline void measure(struct ttmon_cpu_state *s, u32 cpu, struct task_struct *task, u64 now,
 				    bool switched, bool raw)
 {
@@ -233,7 +239,7 @@ static __always_inline void measure(struct ttmon_cpu_state *s, u32 cpu, struct t
 	s->slot_end_ns = (now / SLOT_NS + 1) * SLOT_NS;
 }
 
-/* The first switch of a CPU: nothing is known of what was before. */
+/* The first switch of a CPU. Nothing is known about the time before it. */
 static __always_inline void begin(struct ttmon_cpu_state *s, u32 cpu, u64 now)
 {
 	u64 delta[TTMON_CTR_MAX];
@@ -249,8 +255,9 @@ static __always_inline void begin(struct ttmon_cpu_state *s, u32 cpu, u64 now)
 }
 
 /*
- * Who comes in. The leader of a thread that was reaped while it still ran may be gone: its memory is
- * readable, its identity a phantom's.
+ * Stores the identity of the task that comes in. If the leader of a thread was reaped while the thread
+ * still ran, the leader's task_struct may be freed: its memory can be read, but the identity in it may
+ * be wrong.
  */
 static __always_inline void come_in(struct ttmon_cpu_who *who, struct task_struct *t, bool raw)
 {
@@ -272,9 +279,10 @@ static __always_inline void come_in(struct ttmon_cpu_who *who, struct task_struc
 }
 
 /*
- * Some kernels keep switches from tracers (that of a hosted sandbox does, for the threads of its
- * agent): who leaves is not who came in. The kernel's own books say since when it has run; up to then
- * it was the other one.
+ * Returns true if task t belongs to the recorded process. Some kernels hide switches from tracers (the
+ * kernel of a hosted sandbox does it for the threads of its agent). Then the task that leaves is not
+ * the one that came in. The kernel's accounting shows since when this task has run; until then the
+ * recorded process ran.
  */
 static __always_inline bool is_who(const struct ttmon_cpu_who *who, struct task_struct *t, bool raw)
 {
@@ -289,18 +297,18 @@ static __always_inline void unseen_switch(struct ttmon_cpu_state *s, u32 cpu, st
 	u64 ran = BPF_CORE_READ(prev, se.sum_exec_runtime) - BPF_CORE_READ(prev, se.prev_sum_exec_runtime);
 	u64 since = now - ran;
 
-	/* The idle task has no such books. */
+	/* The kernel keeps no such times for the idle task. */
 	if ((s64)ran < 0 || (s64)(since - s->rec.t.last_ns) < 0)
 		since = s->rec.t.last_ns;
 	s->unseen++;
-	/* What each of the two has counted nobody knows. */
+	/* The counts cannot be divided between the two processes. */
 	s->ctr_known = 0;
 	measure(s, cpu, NULL, since, true, raw);
 	s->ctr_known = 0;
 	come_in(&s->rec.t.who, prev, raw);
 }
 
-/* The sequence count: odd before the clock is read, even after the last store. */
+/* The sequence count is odd from before the clock is read until after the last store. */
 static __always_inline void write_begin(struct ttmon_cpu_state *s)
 {
 	*(volatile u64 *)&s->seq = s->seq + 1;
@@ -315,7 +323,7 @@ static __always_inline void write_end(struct ttmon_cpu_state *s)
 
 /* ---- ticks: only with counters ---- */
 
-/* Who is on the CPU goes on. */
+/* Measures the process that stays on the CPU. */
 static __always_inline void tick(struct ttmon_cpu_state *s, u32 cpu, bool raw)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
@@ -336,7 +344,10 @@ static __always_inline bool wants_tick(const struct ttmon_cpu_state *s)
 	       s->rec.t.who.cls != TTMON_CPU_IDLE;
 }
 
-/* At the end of the slot; kernels before 6.7 have no BPF_F_TIMER_CPU_PIN and say EINVAL. */
+/*
+ * Starts the timer for the end of the slot. Kernels before 6.7 have no BPF_F_TIMER_CPU_PIN and return
+ * EINVAL.
+ */
 static __always_inline void start_timer(struct cpu_timer *ct, const struct ttmon_cpu_state *s)
 {
 	u64 now = bpf_ktime_get_ns(), end = s->slot_end_ns, wait = now < end ? end - now : 0;
@@ -350,8 +361,8 @@ static __always_inline void start_timer(struct cpu_timer *ct, const struct ttmon
 }
 
 /*
- * On another CPU (before 6.7, or the CPU went offline) it dies, and is armed again at the next switch
- * of its own.
+ * If the timer fires on another CPU (before Linux 6.7, or because its CPU went offline), it is not
+ * armed again here, but at the next switch on its own CPU.
  */
 static int on_timer(void *map, u32 *key, struct cpu_timer *ct)
 {
@@ -368,8 +379,8 @@ static int on_timer(void *map, u32 *key, struct cpu_timer *ct)
 }
 
 /*
- * The callback is set here, not by cpu_timer_init: it reads counters, which a program of type syscall
- * may not.
+ * The callback is set here and not in cpu_timer_init(), since the callback reads counters, which a
+ * program of type syscall must not do.
  */
 static __always_inline void arm(u32 cpu, const struct ttmon_cpu_state *s)
 {
@@ -386,8 +397,8 @@ static __always_inline void arm(u32 cpu, const struct ttmon_cpu_state *s)
 }
 
 /*
- * Run once for each CPU: making a timer allocates memory, which must not be done under the run queue's
- * lock.
+ * Runs once for each CPU. Initialising a timer allocates memory, which is not allowed under the run
+ * queue's lock.
  */
 SEC("?syscall")
 int cpu_timer_init(u32 *cpu)
@@ -413,8 +424,8 @@ static __always_inline void on_switch(struct task_struct *prev, struct task_stru
 	u64 now;
 
 	/*
-	 * What the CPU is in the middle of is left as it is: the daemon makes it unseen before the family is
-	 * on again.
+	 * The unfinished measurement of this CPU is left as it is. The daemon marks it as unseen before it
+	 * switches the family on again.
 	 */
 	if (!active || family_gate(TTMON_FAMILY_CPU, TTMON_EV_CPU_SLOT))
 		return;
@@ -453,7 +464,10 @@ int BPF_PROG(cpu_switch_raw, bool preempt, struct task_struct *prev, struct task
 	return 0;
 }
 
-/* The RMID module's measure_perf_counters: its timer alone is of use, switches we see ourselves. */
+/*
+ * The RMID module's tracepoint measure_perf_counters. Only its timer ticks are used; switches are seen
+ * directly.
+ */
 SEC("?raw_tp")
 int BPF_PROG(cpu_mod_tick, bool is_context_switch, u32 rmid)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * sched.bpf.h: maps and configuration that the scheduler's programs (sched.bpf.c) share with those
- * about RMIDs (rmid.bpf.c).
+ * sched.bpf.h: maps and configuration that the programs of the scheduler (sched.bpf.c) and the
+ * programs about RMIDs (rmid.bpf.c) share.
  */
 #ifndef TTMON_SCHED_BPF_H
 #define TTMON_SCHED_BPF_H

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* stack.bpf.c: the loops over the frames of a call stack: see stack.bpf.h. */
+/* stack.bpf.c: the loops over the frames of a call stack; see stack.bpf.h. */
 #include "stack.bpf.h"
 
 /*
- * From fp on, with the stack pointer at low, follow the frame records { frame pointer of the caller,
- * return address }, each above the one before, to at most max frames. bpf_get_stack() does it too, but
- * a chain that ends in nothing, as every one does at last, costs it a page fault (0.55 us, as much as
- * the rest of a probed allocation), and a frame pointer that code without frames uses for data gives
- * it frames of data. Returns the number of frames, or 0 where the kernel has put the address of its
- * trampoline: a return probe further up.
+ * Follows the frame records { frame pointer of the caller, return address } from fp on, up to max
+ * frames. Each record must be above the one before; low is the stack pointer.
+ *
+ * bpf_get_stack() would do this too. But each chain ends at an invalid address in the end, which costs
+ * it a page fault (0.55 us, as much as the rest of a probed allocation). And if code without frame
+ * pointers uses the register for data, it takes that data for frames.
+ *
+ * Returns the number of frames. Returns 0 if a return address was replaced by the kernel's trampoline,
+ * because a caller has a return probe.
  */
 GLOBAL_SUBPROG u32 walk_frames(struct task_state *t, u64 fp, u64 low, u32 max)
 {
 	u64 trampoline = trampoline_of_current();
-	u64 record[2]; /* on the stack: a read into a map's memory is checked longer */
+	u64 record[2]; /* on the stack: the verifier takes longer to check a read into a map's memory */
 	u32 n;
 
 	if (!t)
@@ -31,7 +34,7 @@ GLOBAL_SUBPROG u32 walk_frames(struct task_state *t, u64 fp, u64 low, u32 max)
 	return n;
 }
 
-/* A hash of the frames, and of whose they are. */
+/* Returns a hash of the frames; seed identifies the thread and its program. */
 GLOBAL_SUBPROG u64 chain_of(struct task_state *t, u32 n, u64 seed)
 {
 	u64 h = seed;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * stack.bpf.h: the call stack of an event: by frame pointers, and, where nobody knows whether the code
- * has them, a copy of the top of the stack for the process that unwinds (daemon/io/unwind), through a
- * ring of its own.
+ * stack.bpf.h: the call stack of an event. It is found by frame pointers. If it is unknown whether the
+ * code has frame pointers, the top of the stack is also copied for the process that unwinds
+ * (daemon/io/unwind), through a separate ring.
  *
- * A copy is made of a stack whose chain of frames is new. Where unwind tables say that each step of a
- * chain was by a frame pointer, the daemon notes its hash in `chains`: such code finds its callers by
- * them each time, so a stack with the same addresses is the same stack. Programs with frame pointers
- * are copied once for each of their stacks; of other programs each stack is copied.
+ * A stack is copied if its chain of frames is new. If the unwind tables show that each step of a chain
+ * was by a frame pointer, the daemon stores the hash of the chain in `chains`: such code always finds
+ * its callers by frame pointers, so a stack with the same addresses is the same stack. Thus programs
+ * with frame pointers are copied once for each of their stacks. Of other programs every stack is
+ * copied.
  */
 #ifndef TTMON_STACK_BPF_H
 #define TTMON_STACK_BPF_H
@@ -33,38 +34,44 @@ struct chains_map {
 extern struct stack_ring_map stack_ring SEC(".maps");
 extern struct chains_map chains SEC(".maps");
 
-/* Where the kernel makes probed functions return to (arch/x86, uprobe_get_trampoline_vaddr). */
+/*
+ * The address to which the kernel lets probed functions return (arch/x86,
+ * uprobe_get_trampoline_vaddr).
+ */
 static __always_inline u64 trampoline_of_current(void)
 {
 	return BPF_CORE_READ(bpf_get_current_task_btf(), mm, uprobes_state.xol_area, vaddr);
 }
 
-#define FRAME_MAX (8UL << 20) /* bytes from one frame record to the next: the usual limit of a whole stack */
+#define FRAME_MAX (8UL << 20) /* most bytes from one frame record to the next: the usual limit of a whole stack */
 
-/* stack.bpf.c: the verifier looks at them once, not for each number of frames. */
+/* Global functions in stack.bpf.c: the verifier checks them once, not for each number of frames. */
 u32 walk_frames(struct task_state *t, u64 fp, u64 low, u32 max);
 u64 chain_of(struct task_state *t, u32 n, u64 seed);
 
-/* Where the probe stands whose stack is taken. */
+/* The place of the probe whose stack is taken. */
 enum take {
-	TAKE_RETURN, /* at the caller, whose function has returned */
-	TAKE_ENTRY,  /* at a function's entry, or behind it where nothing was pushed yet */
+	TAKE_RETURN, /* in the caller, after its function has returned */
+	TAKE_ENTRY,  /* at a function's entry, before it has pushed anything */
 	TAKE_POINT,  /* at an instruction in the middle of a function */
 };
 
 /*
- * What take_stack() returns: frames in the lower bits, bit 31: there were more; enum
- * ttmon_stack_state.
+ * The return value of take_stack(): the number of frames in the low bits, enum ttmon_stack_state in
+ * bits 29 and 30, and bit 31 if there were more frames.
  */
 #define TAKEN_STATE(taken) ((taken) >> 29 & 3)
-/* Words in t->frames: behind the frames is the number of the copy. */
+/* The number of words in t->frames: the number of the copy follows the frames. */
 #define TAKEN_WORDS(taken) (((taken)&63) + (TAKEN_STATE(taken) == TTMON_STACK_COPY))
 
 #ifdef __TARGET_ARCH_x86
-#define WAKE_EVERY (TTMON_STACK_RING / 4) /* a wake-up is several copies of the stack dear */
+#define WAKE_EVERY (TTMON_STACK_RING / 4) /* one wake-up costs as much as several copies of the stack */
 #define USER_CS	   0x33			  /* of 64-bit programs (arch/x86/include/asm/segment.h) */
 
-/* Who has return probes on the way, newest first: what lay where the trampoline is now. */
+/*
+ * Stores the calls in flight that have return probes, newest first, with the return addresses that the
+ * kernel's trampoline replaced.
+ */
 static __always_inline u32 copy_returns(struct ttmon_stack_copy *s)
 {
 	struct return_instance *ri = BPF_CORE_READ(bpf_get_current_task_btf(), utask, return_instances);
@@ -80,8 +87,8 @@ static __always_inline u32 copy_returns(struct ttmon_stack_copy *s)
 }
 
 /*
- * Page by page: a read that fails in the middle leaves nothing, stacks end, and a page that was never
- * touched is a hole in one. Behind the first hole there may be more.
+ * Copies page by page, since a read that fails in the middle copies nothing. A read fails at the end
+ * of the stack, and at a page that was never touched. More pages may follow such a page.
  */
 static __always_inline u32 copy_pages(struct ttmon_stack_copy *s, u64 sp)
 {
@@ -99,10 +106,13 @@ static __always_inline u32 copy_pages(struct ttmon_stack_copy *s, u64 sp)
 	return pages;
 }
 
-#define SHARE	    64 /* copies of a process in 8 ms that find room when the ring is half full */
+#define SHARE	    64 /* copies of a process within 8 ms that are made even if the ring is more than half full */
 #define SHARE_SHIFT 23
 
-/* Counts a copy of this process. One that makes many leaves half of the ring to the others. */
+/*
+ * Counts a copy of this process. Returns true if the process has made more copies than its share: such
+ * a process leaves half of the ring to others.
+ */
 static __always_inline bool has_its_share(struct proc_info *p, u64 now)
 {
 	u32 when = (u32)(now >> SHARE_SHIFT) << 8, n = p->stacks & 255;
@@ -113,8 +123,8 @@ static __always_inline bool has_its_share(struct proc_info *p, u64 now)
 }
 
 /*
- * The Python frames, where the process has an interpreter that is known. enum ttmon_py_state. They are
- * at t->py; *layout is whose they are. Other processes do not pay for it.
+ * Stores the Python frames in t->py, if the process has an interpreter of known layout, which is
+ * stored in *layout. Returns enum ttmon_py_state. For other processes this costs almost nothing.
  */
 static __always_inline u32 take_python(struct task_state *t, const struct proc_info *p, u32 tgid, u64 sp,
 				       const struct ttmon_py_layout **layout)
@@ -128,9 +138,9 @@ static __always_inline u32 take_python(struct task_state *t, const struct proc_i
 }
 
 /*
- * Copy the stack, unless it is known that n frames by frame pointers are right. enum
- * ttmon_stack_state. The record is written where it is reserved: no watermark waits for this ring, and
- * memory of the CPU's own might be overwritten by a probe that comes in between.
+ * Copies the stack, unless the n frames that were found by frame pointers are known to be right.
+ * Returns enum ttmon_stack_state. The record is written in the ring where it is reserved: no watermark
+ * waits for this ring, and a probe that interrupts this one could overwrite a buffer of the CPU.
  */
 SUBPROG int copy_stack(struct pt_regs *ctx, struct task_state *t, u32 n, u32 take, u32 cut)
 {
@@ -144,10 +154,10 @@ SUBPROG int copy_stack(struct pt_regs *ctx, struct task_state *t, u32 n, u32 tak
 	if (!t || !p || ctx->cs != USER_CS)
 		return TTMON_STACK_NOT_SAID;
 	if (take == TAKE_ENTRY)
-		sp += sizeof(u64); /* as if it had returned */
+		sp += sizeof(u64); /* the value after the function has returned */
 	py_state = stacks_on == TTMON_STACKS_ON ? take_python(t, p, tgid, sp, &py) : TTMON_PY_NOT_LOOKED;
 	chain = chain_of(t, n, id ^ (u32)id ^ p->start_ns << 8 ^ p->image);
-	/* The same native frames stand for other lines. */
+	/* If there are Python frames, the same native frames can stand for different lines of Python. */
 	if (!t->npy && py_state != TTMON_PY_FAILED && bpf_map_lookup_elem(&chains, &chain))
 		return TTMON_STACK_CONFIRMED;
 	if (stacks_on == TTMON_STACKS_OVER)
@@ -188,7 +198,10 @@ SUBPROG int copy_stack(struct pt_regs *ctx, struct task_state *t, u32 n, u32 tak
 	}
 	s->nret = t->trampoline ? copy_returns(s) : 0;
 	s->pages = copy_pages(s, sp);
-	/* The ring is looked at now and then; one that fills up faster says so, at each quarter of it. */
+	/*
+	 * The daemon reads the ring from time to time. Each time another quarter of the ring is filled, it is
+	 * woken.
+	 */
 	if ((used + sizeof(*s)) % WAKE_EVERY < sizeof(*s))
 		flags = BPF_RB_FORCE_WAKEUP;
 	bpf_ringbuf_submit(s, flags);
@@ -196,7 +209,9 @@ SUBPROG int copy_stack(struct pt_regs *ctx, struct task_state *t, u32 n, u32 tak
 }
 #endif
 
-/* The call stack into t->frames, innermost first: see TAKEN_STATE. */
+/*
+ * Stores the call stack in t->frames, innermost frame first. For the return value see TAKEN_STATE.
+ */
 static __always_inline u32 take_stack(struct pt_regs *ctx, struct task_state *t, enum take take)
 {
 	u32 max = cfg_stack_frames > TTMON_MAX_FRAMES ? TTMON_MAX_FRAMES : cfg_stack_frames;
@@ -207,7 +222,9 @@ static __always_inline u32 take_stack(struct pt_regs *ctx, struct task_state *t,
 
 		frames = n < 0 ? 0 : (u32)n / 8;
 	}
-	/* At entry the first frame is the function itself: its caller is the return address. */
+	/*
+	 * At the entry the first frame is the function itself: the return address replaces it by its caller.
+	 */
 	if (take == TAKE_ENTRY)
 		CALLER(ctx, &t->frames[0]);
 	else
@@ -220,7 +237,7 @@ static __always_inline u32 take_stack(struct pt_regs *ctx, struct task_state *t,
 	if (stacks_on && frames)
 		state = copy_stack(ctx, t, frames, take, cut);
 	if (state == TTMON_STACK_COPY) {
-		/* The last one makes room for the number. */
+		/* If t->frames is full, the number of the copy replaces the last frame. */
 		if (frames > TTMON_MAX_FRAMES - 1)
 			frames = TTMON_MAX_FRAMES - 1;
 		t->frames[frames & (TTMON_MAX_FRAMES - 1)] = t->stack;

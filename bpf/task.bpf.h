@@ -2,10 +2,11 @@
 /*
  * task.bpf.h: the traced processes, and the calls in flight of each thread.
  *
- * A call in flight lives in task storage, so it dies with its thread. It is recognised by the stack
- * pointer: the return probe of the outermost probed call sees the stack pointer that the call was
- * entered with (plus the popped return address), a nested call is entered below it, and a call entered
- * at or above it proves that the one in flight never returned (longjmp, exception).
+ * A call in flight is stored in task storage, so it is freed with its thread. It is recognised by its
+ * stack pointer. The return probe of the outermost probed call sees the stack pointer of the entry
+ * (plus the popped return address). A nested call is entered at a lower address. A call that is
+ * entered at the same address or above proves that the call in flight never returned (longjmp,
+ * exception).
  */
 #ifndef TTMON_TASK_BPF_H
 #define TTMON_TASK_BPF_H
@@ -16,46 +17,54 @@
 #include <ttmon/python.h>
 
 #define PROC_ANNOUNCED	(1 << 0) /* a PROC event was sent */
-#define PROC_FROM_START (1 << 1) /* traced since its fork or exec: a call that was not seen did not happen */
+#define PROC_FROM_START (1 << 1) /* traced since its fork or exec: any call that was not seen did not happen */
 #define PROC_DRIVER	(1 << 4) /* a call of CUDA's runtime was seen to enter a probed function of the driver */
 /*
- * What lies on its stacks does not tell whether a call is inside another: functions that need no return
- * probe otherwise get one.
+ * The words on its stacks do not show whether a call is inside another one. Therefore functions that
+ * need no return probe otherwise get one.
  */
 #define PROC_RETURNS  (1 << 5)
-#define PROC_RT_NESTS (1 << 6) /* a function of the runtime was called from within another one */
-#define PROC_GAP      (1 << 3) /* launches may be missing: the daemon wrote it anew, or there was no room for a record */
+#define PROC_RT_NESTS (1 << 6) /* a function of the runtime was called inside another one */
+#define PROC_GAP      (1 << 3) /* launches may be missing: the daemon rewrote this entry, or a record had no room */
 /*
- * Hits counted by process and by user, so that the source of load is known and can be reduced alone.
+ * Hits are counted by process and by user, so that the source of load is known and only that source
+ * can be reduced.
  */
 enum { PROC_HITS_TRANSFER, PROC_HITS_LAUNCH, PROC_HITS_ALLOC, PROC_HITS_DISPATCH, PROC_HITS };
 
-/* Slots of pieces of 1 << TTMON_COPY_SITE_SHIFT bytes. */
+/* The slot of a piece of memory with 1 << TTMON_COPY_SITE_SHIFT bytes. */
 #define PROC_PIECES	    32
 #define PROC_PIECE_SLOT(nr) ((nr) & (PROC_PIECES - 1))
 
-#define PROC_LISTED (1 << 2) /* requested by its number, or a child of such a process: traced even when not all are */
+#define PROC_LISTED (1 << 2) /* selected by number, or a child of such a process: traced even if not all are */
 
-/* By the function's number: below 256 four, and from 512 on others. */
+/*
+ * The word of a function's number: four words for numbers below 256, and other words from 512 on.
+ */
 #define PROC_TRIED_WORDS 8
 #define TRIED_WORD(fn)	 (((fn) >> 6 ^ (fn) >> 7) & (PROC_TRIED_WORDS - 1))
 
-/* Calls that may have been missed: TTMON_PROC_DOUBT and what follows it. */
+/*
+ * Kinds of calls that may have been missed, in the order of TTMON_PROC_DOUBT and the values after it.
+ */
 enum doubt { DOUBT_TRANSFER, DOUBT_ALLOC, DOUBT_LAUNCH, DOUBT_MAX };
 
 struct proc_info {
 	u64 start_ns;
 	u32 flags;
-	u32 capturing;	     /* streams being captured now */
-	u64 kernels, graphs; /* launched so far on all CPUs; graphs: including captured kernels */
-	u64 told;	     /* kernels in the last LAUNCHED */
-	u32 image;	     /* number of programs that it has executed */
+	u32 capturing;	     /* number of streams that are being captured now */
+	u64 kernels, graphs; /* launched so far on all CPUs; graphs also counts kernels during captures */
+	u64 told;	     /* value of kernels in the last LAUNCHED event */
+	u32 image;	     /* number of programs that the process has executed */
 	u32 stacks;	     /* copies in the 8 ms given by the upper 24 bits: stack.bpf.h, has_its_share() */
 	u64 hits[PROC_HITS]; /* reported or only counted; approximate if several threads call at once */
-	/* How often memory in a piece of this slot was unmapped: afterwards it is other memory. */
+	/*
+	 * How often memory in a piece of this slot was unmapped. Afterwards different memory may be mapped
+	 * there.
+	 */
 	u32 unmapped[PROC_PIECES];
 	u32 uid;		     /* its user when it was announced last */
-	u32 doubt[DOUBT_MAX];	     /* when it was told last that a call may have been missed, 0: never */
+	u32 doubt[DOUBT_MAX];	     /* when it was reported last that a call may have been missed; 0: never */
 	u64 tried[PROC_TRIED_WORDS]; /* see wants_return() */
 };
 
@@ -63,7 +72,7 @@ struct user_hits {
 	u64 n[PROC_HITS];
 };
 
-/* A copy as gathered at entry. Linear ones have rows == slices == 1. */
+/* The arguments of a copy, gathered at the entry. Linear copies have rows == slices == 1. */
 struct copy_args {
 	u64 dst, src, stream;
 	u64 width, rows, slices;
@@ -75,63 +84,63 @@ struct copy_args {
 struct call {
 	u64 sp;
 	u64 entry_ns;
-	u32 fn; /* 0: none in flight */
+	u32 fn; /* 0: no call is in flight */
 	u32 bits;
-	u32 epoch; /* of its family, at its entry */
-	u32 whole; /* TTMON_COOKIE_WHOLE, if it is of a whole runtime */
-	u64 a[4];  /* as the class's entry program leaves them for its return */
+	u32 epoch; /* epoch of its family at its entry */
+	u32 whole; /* TTMON_COOKIE_WHOLE, if the function belongs to a complete runtime */
+	u64 a[4];  /* stored by the entry program of the class for its return program */
 	struct copy_args copy;
 };
 
 /*
- * The last call of which nothing is told at its return. It does not run any more when the word at sp
- * is no longer ra.
+ * The last call for which no event is sent at its return. It has ended when the word at sp is no
+ * longer ra.
  */
 struct marker {
 	u64 sp;
 	u64 ra;
-	u64 ip; /* where the probe stands in the function that was called */
+	u64 ip; /* address of the probe in the function that was called */
 	u32 fn;
-	u32 size;  /* bytes of that function; 0: not known */
+	u32 size;  /* bytes of that function; 0: unknown */
 	u32 whole; /* as in struct call */
 	u32 pad;
 };
 /*
- * In ra: there is a return probe at it all the same, so that the kernel has put its own return address
- * there. Below: the family, and the family's epoch.
+ * A flag in ra: the call has a return probe all the same, so the kernel has replaced the return
+ * address by its own. The low bits then hold the family and the family's epoch.
  */
 #define MARKER_RETURNS	  (1ULL << 63)
 #define MARKER_FAMILY(ra) ((u32)((ra) >> 32) & 15)
 #define MARKER_OF(family) (MARKER_RETURNS | (u64)(family) << 32 | family_epoch[family])
 
-/* What the kernel had counted of the thread when the call in flight was entered: ledger.bpf.h. */
+/* The kernel's counters of the thread when the call in flight was entered: see ledger.bpf.h. */
 struct ledger {
-	u64 on; /* such a call is in flight */
+	u64 on; /* 1: a call with a ledger is in flight */
 	u64 entry_ns;
 	u64 run_delay;
 	u64 voluntary, involuntary, minor, major;
 	u64 delay[TTMON_DELAY_MAX];
-	/* written when the thread leaves its CPU */
-	u64 switches; /* so often since the entry */
-	u64 off_ns;   /* not on a CPU, but for the last time: */
-	u64 out_ns;   /* that began then, by the run queue's clock; 0: none */
+	/* the following are written when the thread leaves its CPU */
+	u64 switches; /* number of switches since the entry */
+	u64 off_ns;   /* time off its CPU, without the last period */
+	u64 out_ns;   /* begin of the last period, by the run queue's clock; 0: none */
 };
 
 struct task_state {
 	struct call cuda;
-	struct call user;     /* the program's own allocator: calls CUDA inside, both count */
-	struct call kept;     /* the one in flight, while another is told that is made on another stack */
-	struct ledger ledger; /* of cuda */
+	struct call user;     /* the program's own allocator: it calls CUDA inside, and both calls count */
+	struct call kept;     /* saved call in flight, while a call on another stack is reported */
+	struct ledger ledger; /* of the call in cuda */
 	struct marker marker;
-	struct marker waiting;	 /* the one before, with a return probe, while it waits on another stack */
-	struct marker tt_marker; /* dispatches of tt-metal: nested in one another, not in CUDA's calls */
-	u32 sample;		 /* of the copy that is told: TTMON_B_SAMPLE, in place */
-	s32 device;		 /* current device + 1; 0: not known */
-	u64 tt_cb_of;		 /* ProgramImpl whose circular buffers were laid out last */
-	u64 tt_cb_since;	 /* and when that began */
-	u64 tt_cb_end;		 /* ProgramImpl that ended last */
+	struct marker waiting;	 /* the previous marker, if its call is suspended on another stack */
+	struct marker tt_marker; /* for dispatches of tt-metal: nested in one another, not in calls of CUDA */
+	u32 sample;		 /* TTMON_B_SAMPLE of the copy that is reported, as in its bits */
+	s32 device;		 /* current device + 1; 0: unknown */
+	u64 tt_cb_of;		 /* the ProgramImpl whose circular buffers were laid out last */
+	u64 tt_cb_since;	 /* the time at which that began */
+	u64 tt_cb_end;		 /* the ProgramImpl that ended last */
 	u64 own_low, own_end;	 /* of the thread's own stack; 0, 0: not searched yet; 1, 1: not found */
-	u64 reg[16];		 /* scratch: arguments by position, reg[0] is 0 */
+	u64 reg[16];		 /* scratch: arguments by position; reg[0] is 0 */
 	u64 word[28];		 /* scratch: a parameter struct */
 	u64 frames[TTMON_MAX_FRAMES];
 	u64 stack;	/* number of the copy of the stack that was made last */
@@ -157,8 +166,8 @@ struct procs_map {
 };
 
 /*
- * By tgid: families (1 << enum ttmon_family) that are only counted in this process. From bit
- * REDUCED_SAMPLE_SHIFT on n: one of 2^n of its transfers is still reported, 0: none.
+ * By tgid: the families (1 << enum ttmon_family) that are only counted in this process. The bits from
+ * REDUCED_SAMPLE_SHIFT on hold n: one in 2^n of its transfers is still reported; 0: none.
  */
 #define REDUCED_SAMPLE_SHIFT 24
 struct reduced_map {
@@ -176,7 +185,7 @@ struct reduced_users_map {
 	__type(value, u32);
 };
 
-/* If there are more users than room, the hits of users without recent calls are dropped. */
+/* If there are more users than entries, the hits of users without recent calls are dropped. */
 struct user_hits_map {
 	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
 	__uint(max_entries, 1024);
@@ -185,8 +194,8 @@ struct user_hits_map {
 };
 
 /*
- * By tgid: processes that switch stacks in ways that are not seen here: a call may return in another
- * thread than it was made in. 1: now, 2: from their next exec on.
+ * By tgid: processes that switch stacks in ways that the probes do not see. In such a process a call
+ * may return in another thread than the one that made it. 1: now, 2: from the next exec on.
  */
 struct switchers_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -212,7 +221,8 @@ extern u32 nr_reduced_users;
 extern struct user_hits_map user_hits SEC(".maps");
 extern struct switchers_map switchers SEC(".maps");
 extern u32 any_switcher; /* 0: no look-up is needed */
-extern u32 trace_all;	 /* trace every process that hits a probe, not only those in procs; the daemon may change it */
+extern u32 trace_all;	 /* 1: trace every process that hits a probe, not only those in procs; the daemon may change
+			  * it */
 
 static __always_inline u64 task_id(struct task_struct *t)
 {
@@ -236,11 +246,17 @@ static __always_inline void announce(struct task_struct *leader, u64 id, u32 ppi
 	e->reason = reason;
 	__builtin_memset(e->comm, 0, sizeof(e->comm));
 	BPF_CORE_READ_STR_INTO(&e->comm, leader, comm);
-	/* The daemon reads its mappings and names at once, since it may not live long. */
+	/*
+	 * The daemon is woken to read the process's mappings and names at once, since the process may end
+	 * soon.
+	 */
 	emit_submit_now(e);
 }
 
-/* Before it is announced, so that the daemon finds the user when it handles the announcement. */
+/*
+ * The user is stored before the process is announced, so that the daemon finds it when it handles the
+ * announcement.
+ */
 static __always_inline void note_user(struct proc_info *p)
 {
 	p->uid = (u32)bpf_get_current_uid_gid();
@@ -254,8 +270,8 @@ SUBPROG int first_seen(struct proc_info *p)
 		return 0;
 	note_user(p);
 	/*
-	 * One of several threads does this; the others' events may overtake the announcement, which the daemon
-	 * handles.
+	 * Only one of several threads announces the process. Events of the other threads may arrive before the
+	 * announcement, which the daemon handles.
 	 */
 	if (__sync_fetch_and_or(&p->flags, PROC_ANNOUNCED) & PROC_ANNOUNCED)
 		return 0;
@@ -266,7 +282,7 @@ SUBPROG int first_seen(struct proc_info *p)
 	return 0;
 }
 
-/* Sent once; two threads that do it at once do no harm. */
+/* Sent once. If two threads do this at once, it is sent twice, which does no harm. */
 SUBPROG int tell_driver(struct proc_info *p)
 {
 	struct task_struct *leader;
@@ -279,7 +295,10 @@ SUBPROG int tell_driver(struct proc_info *p)
 	return 0;
 }
 
-/* Once for a while; two threads that do it at once do no harm. */
+/*
+ * Sent at most once in a period of 1 << TTMON_DOUBT_SHIFT ns. If two threads do this at once, it is
+ * sent twice, which does no harm.
+ */
 SUBPROG int tell_doubt(struct proc_info *p, u32 what)
 {
 	u32 now = (u32)(bpf_ktime_get_ns() >> TTMON_DOUBT_SHIFT) + 1;
@@ -314,8 +333,8 @@ static __always_inline void tell_launched_now(struct proc_info *p)
 }
 
 /*
- * Memory is about to be freed, or was allocated: sends the number of launches before that. Two threads
- * that do it at once do no harm.
+ * Reports the number of launches before memory is freed or after it was allocated. If two threads do
+ * this at once, it is reported twice, which does no harm.
  */
 SUBPROG int tell_launched(struct proc_info *p)
 {
@@ -340,9 +359,9 @@ static __always_inline void count_hit(struct proc_info *p, u32 which)
 }
 
 /*
- * True if this family is only counted in this process, or for its user, and this hit is not reported.
- * The choice is random, since programs copy in loops. *sample: the TTMON_B_SAMPLE of a hit that is
- * reported.
+ * Returns true if this family is only counted in this process or for its user, and this hit is not
+ * reported. The choice is random, since programs copy in loops. *sample is the TTMON_B_SAMPLE of a hit
+ * that is reported.
  */
 static __always_inline bool is_reduced(const struct proc_info *p, u32 tgid, u32 family, u32 *sample)
 {
@@ -360,13 +379,16 @@ static __always_inline bool is_reduced(const struct proc_info *p, u32 tgid, u32 
 	return false;
 }
 
-/* The process, if it is to be traced. Other processes cost one hash look-up. */
+/*
+ * Returns the process if it is to be traced, else NULL. For other processes this costs one hash
+ * look-up.
+ */
 static __always_inline struct proc_info *wanted(u32 tgid)
 {
 	struct proc_info *p = bpf_map_lookup_elem(&procs, &tgid);
 
 	if (!p) {
-		/* Not on the stack, which is too small. */
+		/* It is static, since the BPF stack is too small for it. */
 		static const struct proc_info fresh = {};
 		struct ttmon_cpu_stat *st;
 

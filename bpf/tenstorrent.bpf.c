@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * tenstorrent.bpf.c: tt-metal's memory and the records of its real-time profiler.
+ * tenstorrent.bpf.c: the memory of tt-metal and the records of its real-time profiler.
  *
  *   tt_buffer    functions with a Buffer as argument: its words in memory, and those of its device
  *   tt_call      other functions with arguments about memory, devices and clocks
  *   tt_program   the profiler's records: start and end of a program on a device, and its kernels once
  *
- * This file interprets words only as far as needed to find them: core/tt/layout.c and
+ * This file interprets words only as far as it must to find the next ones. core/tt/layout.c and
  * core/dispatch/record.c decode them.
  */
 #include "tt.bpf.h"
@@ -27,7 +27,7 @@ SUBPROG u32 read_device(const struct tt_hit *h, u64 ptr, struct tt_dev *d)
 }
 
 #define BUFFER_BYTES (TTMON_TT_BUFFER_WORDS * 8)
-#define BUFFER_LEAST 24 /* a Buffer that is only a pointer to its impl (E4) may end at the end of the heap */
+#define BUFFER_LEAST 24 /* a Buffer that only has a pointer to its impl (layout E4) may lie at the end of the heap */
 
 SEC("?uprobe")
 int tt_buffer(struct pt_regs *ctx)
@@ -42,7 +42,7 @@ int tt_buffer(struct pt_regs *ctx)
 	if (!tt_enter(ctx, &h) || family_gate(TTMON_FAMILY_TENSTORRENT, TTMON_EV_TT_BUFFER))
 		return 0;
 	buffer = tt_arg(&h, TT_DESC(h.fn)->arg[0]);
-	if (!is_user(buffer)) /* not a Buffer, so nothing is lost */
+	if (!is_user(buffer)) /* it is not a Buffer, so nothing is lost */
 		return 0;
 	/* A failed read leaves zeros. */
 	if (bpf_probe_read_user(w, BUFFER_BYTES, (void *)buffer) &&
@@ -102,7 +102,7 @@ struct core_ranges {
 	u64 cores;
 };
 
-/* Copies one range into the task's scratch memory. */
+/* Copies one range into the scratch memory of the task. */
 static long take_range(u32 i, struct core_ranges *c)
 {
 	struct ttmon_tt_core_range *out;
@@ -127,7 +127,7 @@ static long take_range(u32 i, struct core_ranges *c)
 	return 0;
 }
 
-/* A std::vector<CoreRange>: begin, end, end of the space. */
+/* Reads a std::vector<CoreRange>: its begin, its end, and the end of its space. */
 static __always_inline bool ranges_at(u64 ptr, struct core_ranges *c)
 {
 	u64 v[3];
@@ -140,7 +140,7 @@ static __always_inline bool ranges_at(u64 ptr, struct core_ranges *c)
 	return c->n <= TTMON_TT_CORE_RANGES;
 }
 
-#define AFTER_MUTEX 40 /* some versions had a std::mutex first */
+#define AFTER_MUTEX 40 /* in some versions a std::mutex precedes it */
 
 static __always_inline void fill_call(struct ttmon_ev_tt_call *e, const struct tt_hit *h, const u64 *arg, u32 kind)
 {
@@ -154,7 +154,7 @@ static __always_inline void fill_call(struct ttmon_ev_tt_call *e, const struct t
 
 #define CB_BYTES(n) (offsetof(struct ttmon_ev_tt_cb, range) + (n) * sizeof(struct ttmon_tt_core_range))
 
-/* max: a constant */
+/* max is a constant. */
 static __always_inline int emit_cb(const struct tt_hit *h, const u64 *arg, u32 kind, u32 n, u32 max)
 {
 	struct task_state *s = task_get();
@@ -182,8 +182,8 @@ static __always_inline int emit_cb(const struct tt_hit *h, const u64 *arg, u32 k
 }
 
 /*
- * Sends a circular buffer with its cores, arg[1] being a CoreRangeSet; without cores if it does not
- * look as expected.
+ * Sends a circular buffer with its cores. arg[1] is a CoreRangeSet. If the set does not have the
+ * expected layout, the buffer is sent without cores.
  */
 SUBPROG int tell_cb(const struct tt_hit *h, u64 *arg, u32 kind)
 {
@@ -201,8 +201,8 @@ SUBPROG int tell_cb(const struct tt_hit *h, u64 *arg, u32 kind)
 }
 
 /*
- * The program that the thread's next calls about circular buffers belong to: their arguments do not
- * have it.
+ * Notes the program of the thread's next calls about circular buffers, since the arguments of these
+ * calls do not contain it.
  */
 static __always_inline void note_program(u32 op, u64 program)
 {
@@ -227,7 +227,7 @@ struct rerun {
 	u64 program, device;
 };
 
-/* Processes that closed a device, with the time of the last close. */
+/* The time at which a process last closed a device. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1024);
@@ -235,7 +235,7 @@ struct {
 	__type(value, u64);
 } tt_closed SEC(".maps");
 
-/* Programs that were reported to run on a device since then: the same time. */
+/* The runs of programs on a device that were reported since that time; the value is that time. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 8192);
@@ -253,9 +253,9 @@ static __always_inline void note_closed(void)
 }
 
 /*
- * tt-metal lays out a program's circular buffers for a device once in the program's life, even if the
- * device was closed and opened in between: only a run of the program shows that it has them again.
- * True if this run was not reported yet.
+ * tt-metal lays out the circular buffers of a program for a device only once, even if the device is
+ * closed and opened again. After that only a run of the program shows that it has its circular buffers
+ * again. Returns true if this run was not reported yet.
  */
 static __always_inline bool is_rerun(u64 program, u64 device)
 {
@@ -268,7 +268,7 @@ static __always_inline bool is_rerun(u64 program, u64 device)
 	told = bpf_map_lookup_elem(&tt_reruns, &key);
 	if (told && *told == at)
 		return false;
-	/* A run that cannot be remembered is reported again. */
+	/* If a run cannot be stored, it is reported again later. */
 	bpf_map_update_elem(&tt_reruns, &key, &at, BPF_ANY);
 	return true;
 }
@@ -282,7 +282,7 @@ static __always_inline u64 ended_program(void)
 
 /* ---- other calls ---- */
 
-/* Only the bits of the argument's type are defined in a register. */
+/* In a register only the bits of the argument's type are defined. */
 #define AS_U32(x)  ((x) = (u32)(x))
 #define AS_BOOL(x) ((x) = (u8)(x) != 0)
 
@@ -323,7 +323,7 @@ int tt_call(struct pt_regs *ctx)
 		kind = tt_kind_at(&h, arg[0]);
 		arg[1] = ended_program();
 		break;
-	case TTMON_TT_CLS_DEVICE_NEW: /* its vtable is not in place yet */
+	case TTMON_TT_CLS_DEVICE_NEW: /* its vtable pointer is not set yet */
 		kind = TTMON_TT_DEV_DEVICE;
 		AS_U32(arg[1]);
 		break;
@@ -357,16 +357,19 @@ int tt_call(struct pt_regs *ctx)
 
 #define RECORD_WORDS 8
 #define RECORD_BYTES (RECORD_WORDS * 8)
-#define RECORD_LEAST 48 /* the shortest kind */
+#define RECORD_LEAST 48 /* size of the shortest kind */
 
-#define MAX_RECORDS 256	  /* of one batch that are read */
-#define SANE_COUNT  65536 /* a larger value is no count */
+#define MAX_RECORDS 256	  /* number of records that are read of one batch */
+#define SANE_COUNT  65536 /* a larger value cannot be a count */
 
 #define MAX_KERNELS 4
 #define NAME_MAX    4096
 #define NAME_KEPT   191 /* the last bytes of the name */
 
-/* 0.2 and 2.0 as doubles: positive ones compare like their bits. Cycles per nanosecond. */
+/*
+ * The doubles 0.2 and 2.0 as integers, in cycles per nanosecond: positive doubles are ordered like
+ * their bits.
+ */
 #define FREQ_LEAST 0x3fc999999999999aULL
 #define FREQ_MOST  0x4000000000000000ULL
 
@@ -376,8 +379,8 @@ struct program_key {
 };
 
 /*
- * Programs whose kernels were reported: their number, and the length of the first name (ids wrap at 16
- * bits, and then mean another program).
+ * Programs whose kernels were reported. The value holds the number of kernels and the length of the
+ * first name, since ids wrap at 16 bits and then mean another program.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -404,7 +407,7 @@ static __always_inline bool read_record(struct record *r, u64 at)
 	       (!bpf_probe_read_user(r, RECORD_BYTES, (void *)at) || !bpf_probe_read_user(r, RECORD_LEAST, (void *)at));
 }
 
-/* Strings of a program: std::string {ptr, len, ...} or std::string_view {len, ptr}. */
+/* The names of a program's kernels: std::string {ptr, len, ...} or std::string_view {len, ptr}. */
 struct kernels {
 	u64 at;
 	u32 n;
@@ -440,7 +443,7 @@ static __always_inline bool looks_like_kernels(struct kernels *k, u64 at, u64 n,
 	return text_of(k, 0, first) && !bpf_probe_read_user(&c, 1, (void *)first->ptr) && c > ' ' && c < 0x7f;
 }
 
-/* A std::vector<std::string>: begin, end, end of the space. */
+/* Checks for a std::vector<std::string>: its begin, its end, and the end of its space. */
 static __always_inline bool looks_like_strings(struct kernels *k, u64 begin, u64 end, u64 space, struct text *first)
 {
 	return end > begin && space >= end && !((end - begin) & 31) &&
@@ -448,8 +451,8 @@ static __always_inline bool looks_like_strings(struct kernels *k, u64 begin, u64
 }
 
 /*
- * Finds a record's kernels by their content (realtime_profiler_receiver.hpp of tt-metal, 11790dfc).
- * Words past a record belong to the next one, or to nothing.
+ * Finds the kernels of a record by their content (realtime_profiler_receiver.hpp of tt-metal,
+ * 11790dfc). Words behind a record belong to the next record, or to nothing.
  */
 SUBPROG u32 find_kernels(const struct record *r, struct kernels *k, struct text *first)
 {
@@ -463,7 +466,7 @@ SUBPROG u32 find_kernels(const struct record *r, struct kernels *k, struct text 
 	return looks_like_kernels(k, w[6], w[7], true, first) || looks_like_kernels(k, w[4], w[5], true, first);
 }
 
-/* -1: the ring is full. */
+/* Returns -1 if the ring is full. */
 SUBPROG int tell_kernel(const struct kernels *k, u32 i, u32 program)
 {
 	struct ttmon_ev_tt_kernel *e;
@@ -473,7 +476,7 @@ SUBPROG int tell_kernel(const struct kernels *k, u32 i, u32 program)
 
 	if (!k || i >= k->n || !text_of(k, i, &t))
 		return 0;
-	s = task_get(); /* its scratch memory, since the stack at this depth of calls is full */
+	s = task_get(); /* its scratch memory is used, since the stack is full at this depth of calls */
 	if (!s) {
 		emit_refuse(TTMON_EV_TT_KERNEL, TTMON_LOSS_MAP_FULL);
 		return 0;
@@ -548,8 +551,8 @@ static long tell_record(u32 i, struct records *b)
 }
 
 /*
- * True if a record begins here: its frequency is a word in a range that no other word of a record has.
- * An end may be missing.
+ * Returns true if a record begins here: its frequency is in a range that no other word of a record is
+ * in. Records without an end time are recognised too.
  */
 GLOBAL_SUBPROG u32 is_record(u64 at)
 {
@@ -565,8 +568,8 @@ static __always_inline bool fits(u64 at, u64 n, u32 stride)
 }
 
 /*
- * True if a batch lies here, which is stored in b: the second record and the last one show the size of
- * a record.
+ * Returns true if a batch begins here, and stores it in b. The second record and the last one show the
+ * size of a record.
  */
 GLOBAL_SUBPROG u32 is_batch(struct records *b, u64 at, u64 n)
 {
@@ -591,9 +594,10 @@ GLOBAL_SUBPROG u32 is_batch(struct records *b, u64 at, u64 n)
 }
 
 /*
- * A batch is {records, count, dropped}, passed by reference. Or it is passed by value, as a span in
- * two registers or completely on the stack: the mangled names of the consumers do not show which, so
- * the content decides. False: counted, or empty.
+ * Finds a batch. A batch is {records, count, dropped}. It is passed by reference, or by value: as a
+ * span in two registers, or completely on the stack. The mangled names of the consumers do not show
+ * which, so the content decides. Returns false if the batch is empty, or if it was not found, which is
+ * counted as a loss.
  */
 static __always_inline bool find_batch(struct pt_regs *ctx, const struct tt_hit *h, struct records *b, u32 n)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * tt.bpf.h: the begin of every program at a function of tt-metal: the function and library, its
- * arguments, and how a device is recognised. tt-metal has no C interface and its objects have no
- * stable layout, so a pointer is taken for a device only if the word there is the address of one of
- * the library's two vtables (include/ttmon/tt_fns.h). Any pointer may be hostile: each read is one
- * bounded attempt, and a mismatch is simply no device.
+ * tt.bpf.h: the code with which every program at a function of tt-metal begins. It finds the function,
+ * the library and the arguments, and recognises a device. tt-metal has no C interface and its objects
+ * have no stable layout. Therefore a pointer counts as a pointer to a device only if the first word
+ * there is the address of one of the library's two vtables (include/ttmon/tt_fns.h). Any pointer may
+ * be hostile: each read is one bounded attempt, and a mismatch only means that the object is no
+ * device.
  *
- * Entry probes only. These functions throw, and a return probe's changed return address would end the
- * program.
+ * All probes are at entries. These functions throw exceptions, and the changed return address of a
+ * return probe would end the program.
  */
 #ifndef TTMON_TT_BPF_H
 #define TTMON_TT_BPF_H
@@ -29,19 +30,19 @@ extern const volatile struct ttmon_tt_desc tt_fns[TTMON_TT_FN_END - TTMON_TT_FN_
 #define TT_DESC(fn) (&tt_fns[((fn)-TTMON_TT_FN_FIRST) & (TTMON_TT_FN_END - TTMON_TT_FN_FIRST - 1)])
 
 /*
- * A hit probe: the contents of its cookie, and the addresses of the vtables in this process (0:
- * unknown).
+ * A probe that was hit: the contents of its cookie, and the addresses of the vtables in this process
+ * (0: unknown).
  */
 struct tt_hit {
 	u64 vt_device, vt_mesh;
 	u32 fn;
 	u32 slot;
-	u64 reg[8]; /* arguments by position; 0 and 7 are 0 */
+	u64 reg[8]; /* arguments by position; reg[0] and reg[7] are 0 */
 };
 
 /*
- * Addresses of user space end below this (5-level paging); the first page is never mapped. Objects are
- * aligned to words.
+ * Addresses of user space are below USER_END (5-level paging). The first page is never mapped. Objects
+ * are aligned to words.
  */
 #define USER_END (1ULL << 56)
 
@@ -55,7 +56,10 @@ static __always_inline bool is_object(u64 p)
 	return is_user(p) && !(p & 7);
 }
 
-/* True if this hit is to be handled. One hash look-up for processes that are not traced. */
+/*
+ * Returns true if this hit is to be handled. For processes that are not traced this costs one hash
+ * look-up.
+ */
 static __always_inline bool tt_enter(struct pt_regs *ctx, struct tt_hit *h)
 {
 	struct ttmon_tt_slot *s;
@@ -87,13 +91,13 @@ static __always_inline bool tt_enter(struct pt_regs *ctx, struct tt_hit *h)
 	return true;
 }
 
-/* The nth argument, 1-based in the order of registers; 0 for none. */
+/* Returns the nth argument, counted from 1 in the order of registers; 0 if n is 0. */
 static __always_inline u64 tt_arg(const struct tt_hit *h, u32 n)
 {
 	return h->reg[n & 7];
 }
 
-/* The kind of an object, by its first word: enum ttmon_tt_dev. */
+/* Returns the kind of an object by its first word: enum ttmon_tt_dev. */
 static __always_inline u32 tt_kind(const struct tt_hit *h, u64 first)
 {
 	if (!first)
@@ -103,7 +107,7 @@ static __always_inline u32 tt_kind(const struct tt_hit *h, u64 first)
 	return first == h->vt_device ? TTMON_TT_DEV_DEVICE : TTMON_TT_DEV_UNKNOWN;
 }
 
-/* The kind of the object that the pointer refers to. */
+/* Returns the kind of the object that the pointer refers to. */
 static __always_inline u32 tt_kind_at(const struct tt_hit *h, u64 ptr)
 {
 	u64 first = 0;

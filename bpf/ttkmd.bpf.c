@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ttkmd.bpf.c: host memory that tt-kmd pins or allocates for a traced process: ioctls PIN_PAGES,
- * UNPIN_PAGES and ALLOCATE_DMA_BUF on /dev/tenstorrent/N (numbers and layouts: ioctl.h of tt-kmd,
- * 4af71921), and the close of the file, which releases everything it held.
+ * ttkmd.bpf.c: host memory that tt-kmd pins or allocates for a traced process. Its sources are the
+ * ioctls PIN_PAGES, UNPIN_PAGES and ALLOCATE_DMA_BUF on /dev/tenstorrent/N (numbers and layouts:
+ * ioctl.h of tt-kmd, 4af71921), and the close of the file, which releases everything that the file
+ * held.
  *
- *   kmd_ioctl, kmd_ioctl_ret      kprobe and kretprobe on the driver's tt_cdev_ioctl: no cost for others
+ *   kmd_ioctl, kmd_ioctl_ret      kprobe and kretprobe on the driver's tt_cdev_ioctl: free for others
  *   kmd_release                   kprobe on its tt_cdev_release
  *   kmd_sys_ioctl, kmd_sys_ret    tracepoints of ioctl (--tt-ioctl): a cost for every system call
  */
@@ -24,14 +25,14 @@ char LICENSE[] SEC("license") = "GPL";
 #define MAX_FILES	 65536
 #define MAX_ERRNO	 4095
 
-extern u32 kmd_major;  /* of /dev/tenstorrent, for the tracepoints; 0: the driver is not loaded */
-extern u32 kmd_closes; /* kmd_release is attached: files may be kept in the map, since they are removed again */
+extern u32 kmd_major;  /* major number of /dev/tenstorrent, for the tracepoints; 0: the driver is not loaded */
+extern u32 kmd_closes; /* 1: kmd_release is attached, so files can be kept in the map: it removes them */
 
 struct kmd_call {
 	u64 entry_ns, addr, size, arg;
-	struct file *file; /* NULL: from the tracepoint */
+	struct file *file; /* NULL: the call comes from the tracepoint */
 	u32 cmd, ordinal, flags;
-	bool unread; /* the arguments' page was not present at entry; the driver has read it since */
+	bool unread; /* the page of the arguments was not present at the entry; at the return the driver has read it */
 };
 
 struct {
@@ -41,7 +42,7 @@ struct {
 	__type(value, struct kmd_call);
 } kmd_calls SEC(".maps");
 
-/* Open devices that hold something, by struct file. */
+/* Open devices that hold memory, by the address of their struct file. */
 struct kmd_file {
 	u32 tgid; /* the first process that pinned through it */
 	u32 id;
@@ -86,7 +87,7 @@ static __always_inline int enter(u32 cmd, u64 arg, u32 ordinal, struct file *fil
 		emit_refuse(TTMON_EV_TT_PIN, TTMON_LOSS_MAP_FULL);
 		return 0;
 	}
-	/* More calls at a time than the kernel keeps return addresses for. */
+	/* There are more calls in flight than the kernel keeps return addresses for. */
 	if (c->cmd)
 		emit_refuse(TTMON_EV_TT_PIN, TTMON_LOSS_UNPAIRED);
 	c->arg = arg;
@@ -99,7 +100,10 @@ static __always_inline int enter(u32 cmd, u64 arg, u32 ordinal, struct file *fil
 	return 0;
 }
 
-/* The number of an open device; new: keep it until it is closed. 0: unknown. */
+/*
+ * Returns the number of an open device, or 0 if it is unknown. new: give it a number, which is kept
+ * until it is closed.
+ */
 static __always_inline u32 file_id(struct file *file, u32 tgid, bool new)
 {
 	u64 key = (u64)file;
@@ -112,8 +116,8 @@ static __always_inline u32 file_id(struct file *file, u32 tgid, bool new)
 		return f ? f->id : 0;
 	fresh.id = __sync_fetch_and_add(&kmd_last_file, 1) + 1;
 	/*
-	 * Another thread may have been faster; if the table is full, what the file holds ends with the
-	 * process.
+	 * Another thread may have been faster. If the table is full, the memory that the file holds counts as
+	 * released at the end of the process.
 	 */
 	bpf_map_update_elem(&kmd_files, &key, &fresh, BPF_NOEXIST);
 	f = bpf_map_lookup_elem(&kmd_files, &key);
@@ -131,7 +135,7 @@ static __always_inline int leave(long ret)
 		return 0;
 	cmd = c->cmd;
 	c->cmd = 0;
-	/* A failed call needs no arguments. */
+	/* The arguments of a failed call are not needed. */
 	if (c->unread && read_args(c, cmd) && !ret) {
 		emit_refuse(TTMON_EV_TT_PIN, TTMON_LOSS_READ_FAILED);
 		return 0;
@@ -173,7 +177,10 @@ int kmd_ioctl_ret(struct pt_regs *ctx)
 	return leave(PT_REGS_RC(ctx));
 }
 
-/* Runs in the process that had the last reference, at its exit after the EXIT event. */
+/*
+ * Runs in the process that had the last reference. If that process exits, it runs after the EXIT
+ * event.
+ */
 SEC("?kprobe")
 int kmd_release(struct pt_regs *ctx)
 {
@@ -203,7 +210,7 @@ int kmd_release(struct pt_regs *ctx)
 	return 0;
 }
 
-/* The inode behind an open fd of the current process, or NULL. */
+/* Returns the inode of an open file descriptor of the current process, or NULL. */
 static __always_inline struct inode *inode_of_fd(u64 fd)
 {
 	struct fdtable *table = BPF_CORE_READ(bpf_get_current_task_btf(), files, fdt);
@@ -226,8 +233,8 @@ int kmd_sys_ioctl(struct trace_event_raw_sys_enter *ctx)
 	inode = inode_of_fd((u32)ctx->args[0]);
 	rdev = BPF_CORE_READ(inode, i_rdev);
 	/*
-	 * The ioctl number belongs to the driver only on its own device; a disk may have the same major
-	 * number.
+	 * The ioctl number belongs to the driver only on a device of the driver. A disk may have the same
+	 * major number.
 	 */
 	if (!kmd_major || MAJOR(rdev) != kmd_major || !IS_CHR(BPF_CORE_READ(inode, i_mode)))
 		return 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ttmond.bpf.c: the maps and the configuration that all programs share, and the life of processes.
- * Linked first: bpftool's linker (libbpf 1.1) loses the offset of a map that an earlier object only
- * names.
+ * ttmond.bpf.c: the maps and the configuration that all programs share, and the life cycle of
+ * processes. It is linked first: if an earlier object only declares a map, bpftool's linker (libbpf
+ * 1.1) loses the map's offset.
  */
 #include "call.bpf.h"
 #include "sched.bpf.h"
@@ -23,7 +23,7 @@ const volatile u64 cfg_wake_bytes = 1 << 20;
 const volatile u64 cfg_page_mask = 4095;
 const volatile u32 cfg_legacy = 0;
 
-/* Rows of --alloc-fn, --free-fn are filled in by the daemon before load. */
+/* The daemon fills in the rows of --alloc-fn and --free-fn before the load. */
 const volatile struct ttmon_fn_desc fns[TTMON_FN_IDS] = { TTMON_FN_TABLE(TTMON_FN_DESC) };
 
 const volatile struct ttmon_tt_desc tt_fns[TTMON_TT_FN_END - TTMON_TT_FN_FIRST] = {
@@ -50,11 +50,11 @@ struct handle_map live_captures SEC(".maps"); /* id of a capture that has not en
 struct legacy_map legacy_cookies SEC(".maps");
 struct copy_sites_map copy_sites SEC(".maps"); /* callers whose stack was sent */
 struct stack_ring_map stack_ring SEC(".maps"); /* copies of stacks */
-struct pythons_map pythons SEC(".maps");       /* processes with a Python whose frames are known */
-struct codes_map codes SEC(".maps");	       /* code objects of Python that were sent */
-struct chains_map chains SEC(".maps");	       /* stacks of which frame pointers tell the truth */
+struct pythons_map pythons SEC(".maps");       /* processes with a Python interpreter of known layout */
+struct codes_map codes SEC(".maps");	       /* Python code objects that were sent */
+struct chains_map chains SEC(".maps");	       /* stacks whose frame pointers are known to be right */
 struct cpu_states_map cpu_states
-	SEC(".maps");			   /* what each CPU is in the middle of: read by the daemon through a mapping */
+	SEC(".maps");			   /* unfinished table of each CPU, which the daemon reads through a mapping */
 struct tt_slots_map tt_slots SEC(".maps"); /* libraries with tt-metal, by the slot in the cookie */
 
 int active = 0;
@@ -85,7 +85,7 @@ static __always_inline void inherit(u32 parent, u32 child)
 		bpf_map_update_elem(&pythons, &child, python, BPF_ANY);
 }
 
-/* The process executes another program. */
+/* The process has executed another program. */
 static __always_inline void forget_switcher(u32 tgid)
 {
 	u32 *when = bpf_map_lookup_elem(&switchers, &tgid), now = 1;
@@ -116,12 +116,12 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 		emit_refuse(TTMON_EV_PROC, TTMON_LOSS_MAP_FULL);
 		return 0;
 	}
-	/* Whose copy it is; with CLONE_PARENT its parent is another one. */
+	/* ptgid is the process that was copied; with CLONE_PARENT it is not the parent of the child. */
 	announce(child, task_id(child), ptgid, TTMON_PROC_FORK, bpf_get_current_cgroup_id());
 	return 0;
 }
 
-/* The calling thread goes, and a call of its with it. */
+/* The calling thread ends or executes a program, which also ends a call that it is in. */
 static __always_inline void end_inside(u32 bits)
 {
 	struct task_state *t = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
@@ -157,7 +157,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 }
 
 /*
- * The count of live threads has already been taken down when the tracepoint fires (kernel/exit.c,
+ * When this tracepoint fires, the count of live threads has already been lowered (kernel/exit.c,
  * do_exit).
  */
 SEC("?tp_btf/sched_process_exit")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * usdt.bpf.c: the points ttmon:alloc, ttmon:free and ttmon:checkpoint of include/ttmon/usdt.h, placed
- * by the program itself.
+ * usdt.bpf.c: the probe points ttmon:alloc, ttmon:free and ttmon:checkpoint of include/ttmon/usdt.h,
+ * which a program contains itself.
  */
 #include "call.bpf.h"
 
@@ -9,8 +9,8 @@ char LICENSE[] SEC("license") = "GPL";
 
 /*
  * USDT ttmon:alloc(ptr, size, tag), ttmon:free(ptr) and ttmon:checkpoint(label). The cookie holds the
- * places of the operands: bits 0-15 the row, then 8 bits for each operand: index of the register in
- * struct pt_regs, in words, or 0xff: there is none.
+ * places of the operands: bits 0-15 hold the row. Then follow 8 bits for each operand: the index of
+ * its register in struct pt_regs, in words, or 0xff if there is no operand.
  */
 static __always_inline u64 usdt_operand(struct pt_regs *ctx, u64 cookie, u32 n)
 {
@@ -22,7 +22,10 @@ static __always_inline u64 usdt_operand(struct pt_regs *ctx, u64 cookie, u32 n)
 	return v;
 }
 
-/* A label that cannot be read is a loss: with an empty label it would be another kind of period. */
+/*
+ * A label that cannot be read is a loss. With an empty label the event would begin another kind of
+ * period.
+ */
 static __always_inline void checkpoint(struct task_state *t, u64 id, u64 label)
 {
 	struct ttmon_ev_checkpoint *e;
@@ -72,7 +75,7 @@ int usdt_point(struct pt_regs *ctx)
 
 	if (!o.addr)
 		return 0;
-	/* The point lies inside the allocator: the stack is taken as it is. */
+	/* The point is inside the allocator, so the stack is taken from this instruction on. */
 	o.frames = take_stack(ctx, t, TAKE_POINT);
 	emit_alloc(t, &o);
 	if (tag && bpf_probe_read_user_str(t->word, 32, (void *)tag) > 1) {

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * wait.bpf.c: calls of CUDA's that only wait for the device, or ask it something: a family of
- * their own.
+ * wait.bpf.c: calls of CUDA that only wait for the device, or query it. They are a family of their
+ * own.
  *
  *   cuda_sync      entry: the ledger begins
- *   cuda_sync_ret  return: one event; where the kernel has sessions, cuda_sync does both
+ *   cuda_sync_ret  return: one event; with sessions cuda_sync does both
  *   wait_switch    context switches of threads that are inside a call
  *
- * The other synchronous calls have theirs in cuda.bpf.c and copy.bpf.c, beside their own records.
+ * The ledgers of the other synchronous calls are in cuda.bpf.c and copy.bpf.c, beside the records of
+ * these calls.
  */
 #include "call.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* True: its return is waited for. */
+/* Returns true if the return of the call is to be observed. */
 static __always_inline int enter_sync(struct pt_regs *ctx)
 {
 	PROLOGUE(probe_cookie(ctx));
@@ -63,7 +64,7 @@ int cuda_sync_ret(struct pt_regs *ctx)
 	return leave_sync(ctx);
 }
 
-/* Where CPU time is not measured; else cpu_switch does it. */
+/* Attached if CPU time is not measured; else cpu_switch does this. */
 SEC("?tp_btf/sched_switch")
 int BPF_PROG(wait_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
