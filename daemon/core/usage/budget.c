@@ -1,44 +1,44 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * budget.c: the rule of --max-overhead, see budget.h. It has a clock of its own, which runs with the
- * samples' but by two periods a sample at most: a daemon that was stopped for an hour has not been
- * under its budget for an hour.
+ * budget.c: the rule of --max-overhead, see budget.h. It has its own clock. Each sample advances this
+ * clock by the time since the last sample, but by at most two periods: a daemon that was stopped for
+ * an hour has not been under its budget for an hour.
  */
 #include "daemon/core/usage/budget.h"
 
 #define WINDOW 10 /* samples that are judged together */
-#define TRIAL  3  /* after so many it is looked whether a reduction brought what it promised */
+#define TRIAL  3  /* after this many samples the effect of a reduction is checked */
 /* Times, in periods of a sample. */
 #define STEP_MAX    2
 #define PAUSE_MIN   10
 #define PAUSE_MAX   600
-#define RELAPSE	    60 /* to go again within this is to have come back too early */
-#define USELESS	    60 /* not tried again for so long */
+#define RELAPSE	    60 /* a family that is reduced again within this time came back too early */
+#define USELESS	    60 /* a reduction without effect is not tried again for this long */
 #define CLOCK_NEVER UINT64_MAX
 
-/* Shares of what is too much that a reduction must bring. */
+/* The share of the excess over the budget that a reduction must save. */
 #define WORTH_ANY      0.1
-#define WORTH_FAMILIES 0.25 /* for another family than transfers */
-#define OWN_SHARE      0.5  /* of a family's hits, that a process must make to be reduced alone */
-#define SMALL_NEED     0.1  /* of the budget */
+#define WORTH_FAMILIES 0.25 /* for families other than transfers */
+#define OWN_SHARE      0.5  /* share of a family's hits above which a process is reduced alone */
+#define SMALL_NEED     0.1  /* as a share of the budget */
 
 struct family {
 	uint64_t pause_ns;
-	uint64_t back_ns;    /* when it came back last, by our clock */
-	uint64_t useless_ns; /* until then it is not tried again */
+	uint64_t back_ns;    /* when it came back last, by the clock of this file */
+	uint64_t useless_ns; /* it is not tried again before this time */
 };
 
-/* What is counted now: beside view.reductions. */
+/* State of a reduction that is in force, beside its row in view.reductions. */
 struct active {
 	uint64_t pause_ns;
-	uint64_t good_ns;     /* for how long it could have come back */
-	double cost_ns, hits; /* a second, when it was reduced */
+	uint64_t good_ns;     /* how long the cost has allowed it to come back */
+	double cost_ns, hits; /* per second, at the time when it was reduced */
 };
 
-/* Of one sample, or of several together. */
+/* What one sample, or several together, added. */
 struct gain {
-	double seconds, percent_ns; /* so many nanoseconds are one percent of the host */
-	uint64_t step_ns;	    /* what our clock has gone on by */
+	double seconds, percent_ns; /* number of nanoseconds that are one percent of the host's CPU time */
+	uint64_t step_ns;	    /* how far the clock of this file has advanced */
 	double daemon_ns, records_ns, all_records, bpf_all_ns;
 	double bpf_ns[TTMON_FAMILY_MAX], hits[TTMON_FAMILY_MAX], records[TTMON_FAMILY_MAX];
 };
@@ -49,14 +49,14 @@ struct ttmon_budget {
 	struct ttmon_budget_view view;
 	bool begun;
 	uint64_t clock_ns;
-	struct gain window[WINDOW]; /* the last nr_window ones, since something was changed */
+	struct gain window[WINDOW]; /* the last nr_window samples since the last change */
 	unsigned int nr_window;
 	struct active active[TTMON_BUDGET_MAX];
 	struct family families[TTMON_FAMILY_MAX];
-	/* The reduction that is on trial, the last of the view's: after so many samples more; 0: none. */
+	/* The newest reduction of the view is checked after this many more samples; 0: none is on trial. */
 	unsigned int trial;
-	struct gain before; /* what things did cost when it was made */
-	double share;	    /* of the family that was reduced */
+	struct gain before; /* the costs before it was made */
+	double share;	    /* its share of the family's cost */
 };
 
 static void families_begin(struct ttmon_budget *b)
@@ -92,7 +92,7 @@ void ttmon_budget_free(struct ttmon_budget *b)
 
 /* ---- what was measured ---- */
 
-/* A counter that is smaller than it was has begun again. */
+/* A counter that is smaller than before has started again from 0. */
 static double gained(uint64_t now, uint64_t before)
 {
 	return (double)(now < before ? now : now - before);
@@ -140,7 +140,10 @@ static double percent(const struct gain *g)
 	return (g->daemon_ns + g->bpf_all_ns) / g->percent_ns;
 }
 
-/* What a family has cost, in nanoseconds: its programs, and its share of what records took. */
+/*
+ * The cost of a family in nanoseconds: the run time of its programs, and its share of the time spent
+ * on records.
+ */
 static double cost(const struct gain *g, unsigned int f)
 {
 	return g->bpf_ns[f] + (g->all_records > 0 ? g->records_ns * g->records[f] / g->all_records : 0);
@@ -165,7 +168,7 @@ static bool is_of_all(const struct ttmon_reduction *r)
 	return !r->tgid && r->uid == TTMON_BUDGET_NOBODY;
 }
 
-/* This, or more than this. */
+/* Returns true if `what`, or something that includes it, is already reduced. */
 static bool is_reduced(const struct ttmon_budget *b, const struct ttmon_reduction *what)
 {
 	for (unsigned int i = 0; i < b->view.nr; i++) {
@@ -187,7 +190,7 @@ static void drop(struct ttmon_budget *b, unsigned int i)
 	b->nr_window = 0;
 }
 
-/* What is found to be reduced, and its share of the family's cost and of its hits. */
+/* A reduction that was found, and its share of the family's cost and of its hits. */
 struct found {
 	struct ttmon_reduction what;
 	double share, hits, percent;
@@ -219,8 +222,8 @@ static unsigned int nr_told(const struct ttmon_budget_sample *s)
 }
 
 /*
- * Of what a family costs, the share of the hits that are still told: each costs what one did when
- * others were reduced.
+ * The share of a family's cost that the hits cause which are still reported. Each of these hits is
+ * assumed to cost as much as a hit did when the reduction was made.
  */
 static double told_part(const struct ttmon_budget *b, const struct ttmon_budget_sample *s, const struct gain *g,
 			unsigned int f)
@@ -236,7 +239,7 @@ static double told_part(const struct ttmon_budget *b, const struct ttmon_budget_
 	return 1;
 }
 
-/* What a user's hits cost that are still told, as a share of the family's cost. */
+/* The cost of the hits of a user that are still reported, as a share of the family's cost. */
 static double told_of(const struct ttmon_budget *b, const struct ttmon_budget_sample *s, const struct gain *g,
 		      unsigned int user, unsigned int f)
 {
@@ -245,7 +248,7 @@ static double told_of(const struct ttmon_budget *b, const struct ttmon_budget_sa
 	return told > 0 ? told / MAX(1 - s->counted[f], told) * told_part(b, s, g, f) : 0;
 }
 
-/* What a user costs, in percent. */
+/* The cost that a user causes, in percent. */
 static double cost_of_user(const struct ttmon_budget *b, const struct ttmon_budget_sample *s, const struct gain *g,
 			   unsigned int user)
 {
@@ -261,7 +264,7 @@ static double cost_of_user(const struct ttmon_budget *b, const struct ttmon_budg
 	return sum / g->percent_ns;
 }
 
-/* Does this user have to pay? By the rule of budget.h. */
+/* Returns true if this user may be reduced, by the rule of budget.h. */
 static bool pays(const struct ttmon_budget *b, const struct ttmon_budget_sample *s, const struct gain *g,
 		 unsigned int user)
 {
@@ -274,8 +277,9 @@ static bool pays(const struct ttmon_budget *b, const struct ttmon_budget_sample 
 }
 
 /*
- * What is told of a family for those who need not pay, as a share of its cost; *top: of those who pay
- * the one with most, nr_told(): none.
+ * The cost of the hits that are still reported for users that may not be reduced, as a share of the
+ * family's cost. *top: the user with most reported hits among the others; `nr_told()` if there is
+ * none.
  */
 static double spared(const struct ttmon_budget *b, const struct ttmon_budget_sample *s, const struct gain *g,
 		     unsigned int f, unsigned int *top)
@@ -302,8 +306,8 @@ static bool pays_uid(const struct ttmon_budget *b, const struct ttmon_budget_sam
 }
 
 /*
- * What would bring most in a family: one process, one user, all. False: nothing may be reduced that
- * brings so many percent.
+ * Finds the reduction in a family that saves most: in one process, for one user, or as a whole.
+ * Returns false if no allowed reduction saves `least` percent.
  */
 static bool find(const struct ttmon_budget *b, const struct ttmon_budget_sample *s, const struct gain *g,
 		 unsigned int f, double least, struct found *ret)
@@ -337,7 +341,7 @@ static void reduce_one(struct ttmon_budget *b, const struct ttmon_budget_sample 
 	double too_much = percent(g) - b->cfg.max_percent;
 	struct found best = { .percent = 0 };
 
-	/* Transfers at last. */
+	/* Transfers come after the other families. */
 	for (unsigned int pass = 0; pass < 3 && best.percent <= 0; pass++) {
 		for (unsigned int f = 0; f < TTMON_FAMILY_MAX; f++) {
 			double least = too_much * (pass < 2 ? WORTH_FAMILIES : WORTH_ANY);
@@ -355,8 +359,8 @@ static void reduce_one(struct ttmon_budget *b, const struct ttmon_budget_sample 
 }
 
 /*
- * What a family would cost with the hits of now, in percent: as much a hit as before the last
- * reduction.
+ * The expected cost of a family at the present rate of hits, in percent, if a hit costs as much as
+ * before the last reduction.
  */
 static double expected(const struct ttmon_budget *b, const struct gain *g, unsigned int f)
 {
@@ -367,8 +371,8 @@ static double expected(const struct ttmon_budget *b, const struct gain *g, unsig
 }
 
 /*
- * The last reduction: has it brought half of what it promised? Held against what all would cost
- * without it, with the hits of now.
+ * Checks whether the last reduction has saved half of what was expected. The cost is compared with the
+ * expected cost of all families without the reduction, at the present rate of hits.
  */
 static void judge_trial(struct ttmon_budget *b, const struct gain *g)
 {
@@ -387,7 +391,10 @@ static void judge_trial(struct ttmon_budget *b, const struct gain *g)
 
 /* ---- coming back ---- */
 
-/* What it would cost if it were on, in percent: as much a hit as when it was reduced. */
+/*
+ * The expected cost if this reduction were undone, in percent, if a hit costs as much as when it was
+ * made.
+ */
 static double needs(const struct ttmon_budget *b, const struct ttmon_budget_sample *s, const struct gain *g,
 		    unsigned int i)
 {
@@ -399,8 +406,9 @@ static double needs(const struct ttmon_budget *b, const struct ttmon_budget_samp
 }
 
 /*
- * Bring back one that its load does not hold any more: the one that needs the least, and with it all
- * that need next to nothing. The others begin to wait again, with it in the cost.
+ * Undoes one reduction that its load no longer justifies: the one with the lowest expected cost, and
+ * with it all whose expected cost is almost nothing. The waiting time of the others begins again,
+ * since the cost now includes this one.
  */
 static void restore(struct ttmon_budget *b, const struct ttmon_budget_sample *s, const struct gain *g)
 {
@@ -434,8 +442,8 @@ static void restore(struct ttmon_budget *b, const struct ttmon_budget_sample *s,
 }
 
 /*
- * Whatever somebody else has switched off, or keeps on, is no longer ours; nor is a process that is
- * gone.
+ * Drops reductions of families that another client has switched off or keeps on, and of processes that
+ * have ended.
  */
 static void forget(struct ttmon_budget *b, const struct ttmon_budget_sample *s)
 {
@@ -458,7 +466,7 @@ bool ttmon_budget_add_sample(struct ttmon_budget *b, const struct ttmon_budget_s
 		forget(b, s);
 		if (b->nr_window == WINDOW)
 			memmove(b->window, b->window + 1, --b->nr_window * sizeof(b->window[0]));
-		/* What is on again was not in this second. */
+		/* Families that came back in this sample were not on for all of it, so it is not counted. */
 		if (b->view.nr == before.nr)
 			b->window[b->nr_window++] = g;
 		for (unsigned int i = 0; i < b->nr_window; i++)

@@ -1,32 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * budget.h: --max-overhead: what is reduced to counting, and when it comes back. Pure, a sample a
- * second.
+ * budget.h: the rule of --max-overhead: what is reduced to counting, and when it comes back. Pure; it
+ * takes one sample per second.
  *
- * Cost is the CPU time of the daemon's threads plus the run time of the BPF programs, as a share of
- * the host's CPU time. What the daemon takes for the records of events is shared among the families by
- * their records; the rest (rounds, discovery, writers) is the base, which belongs to none, and for
- * which nothing is reduced. What HTTP clients ask for does not count: who asks much is no reason to
- * tell less of others.
+ * The cost is the CPU time of the daemon's threads plus the run time of the BPF programs, as a share
+ * of the host's CPU time. The time that the daemon spends on the records of events is divided among
+ * the families by their records. The rest (rounds, discovery, writers) is the base. It belongs to no
+ * family, and nothing is reduced because of it. The time spent on requests of HTTP clients does not
+ * count, so a client with many requests does not cause other data to be reduced.
  *
- * Over budget in the mean of ten seconds: one thing is reduced, then ten seconds are looked at again.
- * The dearest of what can be counted goes, but transfers only where no other family would bring a
- * quarter of what is too much, and nothing that would not bring a tenth of it. Where one process makes
- * at least half of a family's hits, the family is reduced in that process alone; else, where hits are
- * counted by user, in all processes of the user who makes most of those that are still told.
+ * If the mean cost of ten seconds is over the budget, one thing is reduced, and the next ten seconds
+ * are observed. The reduction that saves most is selected. But transfers are reduced only if no other
+ * family would save a quarter of the excess, and nothing is reduced that would save less than a tenth
+ * of it. If one process makes at least half of a family's hits, the family is reduced in that process
+ * alone. Otherwise, if hits are counted by user, it is reduced in all processes of the user with most
+ * hits that are still reported.
  *
- * Of several users only those pay who cost more than the budget divided by their number, and the one
- * who costs most: what one of them does, that cannot be reduced or is nobody's, is no reason to tell
- * less of the others. A family is reduced as a whole where that is worth it without those who need not
- * pay: many users who cost little each.
+ * If there are several users, only users whose cost is higher than the budget divided by their number,
+ * and the user with the highest cost, may be reduced. Thus a user whose cost cannot be reduced, or a
+ * cost that belongs to no user, does not cause the others to be reduced. A family is reduced as a
+ * whole if this saves enough without the hits of users that may not be reduced: the case of many users
+ * with a small cost each.
  *
- * A reduction that has not brought half of
- * what it promised after three seconds is undone, and not tried again for a minute.
+ * A reduction that has not saved half of the expected cost after three seconds is undone, and not
+ * tried again for a minute.
  *
- * It comes back when the cost has been under the budget less what it is thought to need again (its
- * hits now times what a hit did cost) for as long as its pause: 10 s, doubled each time it has to go
- * again within a minute of coming back, at most 10 minutes; always 10 s where it needs less than a
- * tenth of the budget, because its load is over.
+ * A reduction is undone when the cost plus its expected cost (its present hits times the former cost
+ * of a hit) has been under the budget for as long as its pause. The pause is 10 s. It is doubled, up
+ * to 10 minutes, each time the family is reduced again within a minute after it came back. It is
+ * always 10 s if the expected cost is less than a tenth of the budget, because then the load is over.
  */
 #ifndef TTMON_BUDGET_H
 #define TTMON_BUDGET_H
@@ -35,7 +37,7 @@
 
 #include "lib/base/util.h"
 
-/* Reductions at one time. */
+/* Largest number of reductions at one time. */
 #define TTMON_BUDGET_MAX 16
 
 struct ttmon_budget;
@@ -43,38 +45,40 @@ struct ttmon_budget;
 struct ttmon_budget_cfg {
 	double max_percent; /* of all CPUs; 0: no budget, nothing is ever reduced */
 	uint32_t cpus;
-	uint64_t period_ns; /* of the samples, and of all times above; 0: a second */
+	uint64_t period_ns; /* period of the samples, which scales all times above; 0: one second */
 };
 
 #define TTMON_BUDGET_NOBODY UINT32_MAX
-/* Users that are told of. */
+/* Largest number of users in a sample. */
 #define TTMON_BUDGET_USERS 8
 
-/* A family that is only counted: of process tgid (not 0) of user uid; of user uid; of all (NOBODY). */
+/*
+ * A family that is only counted: in process tgid (not 0) of user uid; for user uid; or everywhere
+ * (`NOBODY`).
+ */
 struct ttmon_reduction {
 	uint32_t family, tgid, uid;
 };
 
 struct ttmon_budget_sample {
 	uint64_t now_ns;
-	uint64_t daemon_ns;		    /* CPU time of the daemon without what it did for clients, cumulative */
-	uint64_t records_ns;		    /* of it, what was spent on records; at most daemon_ns */
+	uint64_t daemon_ns;		    /* CPU time of the daemon except for requests of clients, cumulative */
+	uint64_t records_ns;		    /* the part of it that was spent on records; at most daemon_ns */
 	uint64_t bpf_ns[TTMON_FAMILY_MAX];  /* run time of each family's programs, cumulative */
-	uint64_t hits[TTMON_FAMILY_MAX];    /* calls, else runs of them, whether they only count or not, cumulative */
-	uint64_t records[TTMON_FAMILY_MAX]; /* of each that the daemon has taken, cumulative */
-	uint32_t countable; /* families (1 << family) that are on or counting by our doing, and may be reduced */
+	uint64_t hits[TTMON_FAMILY_MAX];    /* calls, or else runs of its programs, counted ones too; cumulative */
+	uint64_t records[TTMON_FAMILY_MAX]; /* records of each that the daemon has read, cumulative */
+	uint32_t countable; /* families (1 << family) that are on, or that this rule counts, and that may be reduced */
 	/*
-	 * Since the last sample: the process (0: none) with most of the family's hits, and which share of
-	 * them.
+	 * The process with most of the family's hits since the last sample (0: none), and its share of them.
 	 */
 	struct {
 		uint32_t tgid, uid;
 		double share;
 	} top[TTMON_FAMILY_MAX];
 	/*
-	 * How many users had hits since the last sample, and those of them who had most: their share of each
-	 * family's hits, and what of that is still told. counted: the share of all that is told no more, of
-	 * single processes and users.
+	 * The number of users with hits since the last sample, and the users with most hits among them: their
+	 * share of each family's hits, and the part of it that is still reported. counted: the share of all
+	 * hits that is no longer reported because of reductions of single processes and users.
 	 */
 	uint32_t nr_users;
 	struct {
@@ -83,8 +87,8 @@ struct ttmon_budget_sample {
 	} users[TTMON_BUDGET_USERS];
 	double counted[TTMON_FAMILY_MAX];
 	/*
-	 * Of view.reductions, in their order: hits of the process or the user since the last sample; whether
-	 * it is gone.
+	 * For each row of view.reductions, in their order: the hits of the process or user since the last
+	 * sample, and whether the process has ended.
 	 */
 	struct {
 		uint64_t hits;
@@ -94,20 +98,23 @@ struct ttmon_budget_sample {
 
 struct ttmon_budget_view {
 	double max_percent;
-	double percent, daemon_percent, bpf_percent; /* of the last sample's second; 0 before the second sample */
-	double base_percent;			     /* of it: what no family causes */
-	double family_percent[TTMON_FAMILY_MAX];     /* of the BPF programs of each */
+	double percent, daemon_percent, bpf_percent; /* during the last sample's second; 0 before the second sample */
+	double base_percent;			     /* the part of percent that no family causes */
+	double family_percent[TTMON_FAMILY_MAX];     /* run time of the BPF programs of each family */
 	struct ttmon_reduction reductions[TTMON_BUDGET_MAX];
 	unsigned int nr;
-	uint64_t reduced[TTMON_FAMILY_MAX]; /* how often, since the start */
-	bool over;			    /* over budget, and nothing that could be reduced would help */
+	uint64_t reduced[TTMON_FAMILY_MAX]; /* number of reductions since the start */
+	bool over;			    /* the cost is over budget, and no possible reduction would help */
 };
 
 int ttmon_budget_new(const struct ttmon_budget_cfg *cfg, struct ttmon_budget **ret) _must_check;
 void ttmon_budget_free(struct ttmon_budget *b);
-/* Returns whether view->reductions or ->over has changed. A sample that is not later than the last one only takes its place. */
+/*
+ * Returns true if view->reductions or view->over has changed. A sample that is not later than the last
+ * one only replaces it.
+ */
 bool ttmon_budget_add_sample(struct ttmon_budget *b, const struct ttmon_budget_sample *s);
-/* All come back, and pauses are as at first; what was counted stays. */
+/* Undoes all reductions and resets the pauses. Counts stay. */
 void ttmon_budget_reset(struct ttmon_budget *b);
 void ttmon_budget_get(const struct ttmon_budget *b, struct ttmon_budget_view *ret);
 

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cgname.c: what the managers of cgroups call theirs, looked for from the innermost part of the path
- * outwards.
+ * cgname.c: the names that the managers of cgroups give to cgroups. The path is searched from its
+ * innermost part outwards.
  *
- *	containers	[RUNTIME-]ID[.scope], ID: 64 hexadecimal digits; RUNTIME docker, cri-containerd, crio, libpod, libpod-payload, nerdctl, ...
- *			SLICE:RUNTIME:ID (containerd that was told of systemd, runc that was not)
+ *	containers	[RUNTIME-]ID[.scope], ID: 64 hexadecimal digits; RUNTIME: docker, cri-containerd,
+ *			crio, libpod, libpod-payload, nerdctl, ...
+ *			SLICE:RUNTIME:ID (containerd is configured for systemd, runc is not)
  *			lxc.payload.NAME, lxc/NAME; machine-NAME.scope, systemd-nspawn@NAME.service
- *			conmon, Podman's and CRI-O's monitor of a container, is not part of it
- *	pods		[kubepods-[QOS-]]podUID[.slice], UID: a UUID, with '_' or '-', or the 32 digits of a static pod
+ *			conmon, the monitor of a container of Podman or CRI-O, is not part of it
+ *	pods		[kubepods-[QOS-]]podUID[.slice], UID: a UUID, with '_' or '-', or the 32 digits
+ *			of a static pod
  *			[SLICE-]libpod_pod_ID[.slice]
- *	units		as in systemd.unit(5); one whose name looks like a file of the kernel's (cpu.service) has a '_' before it
+ *	units		as in systemd.unit(5); a unit whose name looks like a file of the kernel
+ *			(cpu.service) has a '_' before it
  */
 #include "daemon/core/usage/cgname.h"
 
@@ -25,12 +28,12 @@ const char *ttmon_group_by_name(unsigned int by)
 }
 
 #define ID_DIGITS    64 /* of a container */
-#define SHORT_DIGITS 12 /* as its manager shows it */
+#define SHORT_DIGITS 12 /* number of digits that its manager shows */
 #define UID_LEN	     36
-#define STATIC_LEN   32 /* of a pod that the node's own files ask for: a hash */
+#define STATIC_LEN   32 /* of a static pod, which comes from a file of the node: its uid is a hash */
 #define UNIT_MAX     255
 
-/* Part of the path, not terminated. */
+/* A part of the path, not terminated. */
 struct part {
 	const char *s;
 	size_t n;
@@ -80,7 +83,7 @@ static bool all_hex(struct part p, size_t digits)
 	return true;
 }
 
-/* The part that ends at `end`; colons: ':' is between parts as well. */
+/* Returns the part that ends at `end`. colons: ':' separates parts too. */
 static struct part part_at(const char *path, const char *end, bool colons)
 {
 	const char *s = end;
@@ -90,7 +93,7 @@ static struct part part_at(const char *path, const char *end, bool colons)
 	return part(s, (size_t)(end - s));
 }
 
-/* A name that systemd would take for a unit of a kind that has processes, or for a slice. */
+/* Accepts a name of a systemd unit of a kind that has processes, or of a slice. */
 static bool unit(struct part p, struct part *ret)
 {
 	static const char *const kinds[] = { ".service", ".scope", ".slice", ".socket", ".mount", ".swap" };
@@ -108,7 +111,7 @@ static bool unit(struct part p, struct part *ret)
 	return false;
 }
 
-/* Of a container's id: 64 digits after the last '-'. */
+/* Accepts a container id: 64 digits after the last '-'. */
 static bool container_id(struct part p, struct part *ret)
 {
 	p = without_end(p, ".scope");
@@ -126,7 +129,7 @@ static bool is_monitor(struct part p)
 	return begins_with(p, "crio-conmon") || begins_with(p, "libpod-conmon") || begins_with(p, "lxc.monitor");
 }
 
-/* parent: the part before it. */
+/* Accepts a container. parent: the part before p. */
 static bool container(struct part p, struct part parent, struct part *ret)
 {
 	static const struct {
@@ -182,7 +185,9 @@ static bool pod(struct part p, struct part *ret)
 
 static bool find(enum ttmon_group_by by, const char *path, struct part *ret)
 {
-	/* Allowed in the name of a unit, and between the parts of some containers'. */
+	/*
+	 * The ':' is allowed in the name of a unit, but separates the parts of the names of some containers.
+	 */
 	bool colons = by != TTMON_GROUP_UNIT;
 	struct part p, parent;
 
@@ -219,7 +224,9 @@ bool ttmon_cgname(enum ttmon_group_by by, const char *path, char *buf, size_t n)
 	}
 	memcpy(buf, p.s, p.n);
 	buf[p.n] = '\0';
-	/* The uid of a pod, where a slice's name had no room for '-'. */
+	/*
+	 * Systemd does not allow '-' inside the part of a slice's name, so the uid of a pod has '_' there.
+	 */
 	for (size_t i = 0; by == TTMON_GROUP_POD && i < p.n; i++)
 		buf[i] = buf[i] == '_' ? '-' : buf[i];
 	return found;

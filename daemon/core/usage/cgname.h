@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * cgname.h: what a cgroup's path says: systemd unit, container, Kubernetes pod. Pure; the path is
- * chosen by whoever may make cgroups.
+ * cgname.h: the names in the path of a cgroup: systemd unit, container, Kubernetes pod. Pure. The path
+ * is untrusted: any process that may create cgroups chooses it.
  */
 #ifndef TTMON_CGNAME_H
 #define TTMON_CGNAME_H
 
 #include "lib/base/util.h"
 
-/* What series are labelled with; the label's name is that of the value. Append-only. */
+/* The values by which series are labelled; each is also the name of its label. Append-only. */
 #define TTMON_GROUP_TABLE(X)                                                                                    \
 	X(0, COMM, "comm", "name of the program")                                                               \
 	X(1, CGROUP, "cgroup", "path of the cgroup")                                                            \
@@ -27,11 +27,12 @@ const char *ttmon_group_by_name(unsigned int by); /* "comm", ... */
 #define TTMON_CGNAME_MAX 512
 
 /*
- * The innermost unit, container or pod of a path such as /system.slice/ssh.service or
- * /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod0123_4567.slice/cri-containerd-89ab....scope.
- * "" where the path has none; CGROUP gives the path itself. Names are as systemd writes them, with its
- * \xNN; pod uids have their '-'. Cut to TTMON_CGNAME_MAX - 1 bytes and to n - 1, not within a UTF-8
- * sequence; bytes that are none stay. False: nothing of that kind.
+ * Finds the innermost unit, container or pod of a path such as /system.slice/ssh.service or
+ * /kubepods.slice/kubepods-pod0123_4567.slice/cri-containerd-89ab....scope. CGROUP selects the path
+ * itself. buf gets "" if the path has no such name. Names are as systemd writes them, including its
+ * \xNN; uids of pods are written with '-'. The name is cut to TTMON_CGNAME_MAX - 1 bytes and to n - 1
+ * bytes, not within a UTF-8 sequence; invalid bytes stay. Returns false if the path has no name of
+ * that kind.
  */
 bool ttmon_cgname(enum ttmon_group_by by, const char *path, char *buf, size_t n);
 

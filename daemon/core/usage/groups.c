@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * groups.c: the groups of core/usage: made, found, given up. Part of core/usage (hot thread, pure).
+ * groups.c: how the groups of core/usage are created, found and removed. Part of core/usage (hot
+ * thread, pure).
  *
- * A group lives as long as a living process is in it and cfg.linger_ns more. What it has counted then
- * goes into `gone`. Places in the array are given out in order and become holes; holes are closed when
- * the array is shown, and when it is full.
+ * A group exists while a process in it is alive, and cfg.linger_ns longer. Its counters are then added
+ * to `gone`. Places in the array are assigned in order. A removed group leaves a hole; holes are
+ * closed when the array is shown, and when it is full.
  */
 #include "daemon/core/usage/usage_int.h"
 
@@ -69,7 +70,7 @@ static void list_del(struct ttmon_usage *u, const struct usage_node *node)
 		u->last = node->prev;
 }
 
-/* Without a living process. */
+/* Removes a group without a living process. */
 static void drop(struct ttmon_usage *u, struct usage_node *node)
 {
 	const struct ttmon_usage_group *g = ttmon_usage_at(u, node);
@@ -124,7 +125,8 @@ static int grow(struct ttmon_usage *u)
 }
 
 /*
- * Twice as many places as there may be groups, so that closing the holes is paid by as many that went.
+ * The array has twice as many places as there may be groups, so holes are closed only after as many
+ * groups were removed.
  */
 static int make_place(struct ttmon_usage *u)
 {
@@ -174,7 +176,7 @@ struct usage_node *ttmon_usage_get(struct ttmon_usage *u, const struct usage_nam
 	if (found == TTMON_HMAP_NONE)
 		return make(u, name, key);
 	node = (struct usage_node *)(uintptr_t)found;
-	/* Names that were made to have the same hash: the later one is refused. */
+	/* The names have the same hash, which can only be made on purpose: the later name is refused. */
 	return ttmon_usage_is(u, node, name) ? node : NULL;
 }
 
@@ -204,7 +206,7 @@ void ttmon_usage_refresh(struct ttmon_usage *u, struct usage_node *node)
 
 void ttmon_usage_expire(struct ttmon_usage *u, uint64_t now_ns)
 {
-	/* Those that ended since the last sweep are at the end. */
+	/* Groups whose last process ended since the last sweep are at the end of the list. */
 	for (struct usage_node *node = u->last; node && !ttmon_usage_at(u, node)->ended_ns; node = node->prev)
 		ttmon_usage_at(u, node)->ended_ns = MAX(now_ns, 1ULL);
 	while (u->first && now_ns >= ttmon_add_sat(ttmon_usage_at(u, u->first)->ended_ns, u->cfg.linger_ns))

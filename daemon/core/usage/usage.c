@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * usage.c: what groups of processes did (usage.h): the processes of the history and of core/cpu, and
- * the sweep over them. Hot thread, pure.
+ * usage.c: the counters of groups of processes (usage.h): the processes of the history and of
+ * core/cpu, and the sweep over them. Hot thread, pure.
  *
- * Of each process its figures at the last sweep are kept, by the place that it has in its table: the
- * difference is its group's. A table says when a place is about to be given to another, and the last
- * difference is taken then. So nothing is counted twice, and nothing that a process did is lost when
- * there is no memory for a group or for its figures: without a group it is counted in the nameless
- * one, and without figures at the next sweep. Processes of the history that have not changed cost a
- * look.
+ * For each process its figures at the last sweep are kept, by the place of the process in its table.
+ * The difference to the present figures is added to its group. A table reports when a place is about
+ * to be given to another process, and the last difference is added then. So nothing is counted twice.
+ * Nothing is lost either if there is no memory for a group or for the figures: without a group a
+ * process is counted in the nameless group, and without figures it is counted in the next sweep. A
+ * process of the history that has not changed costs one comparison.
  *
- * Figures of now are added up again in each sweep.
+ * Figures that describe the present (struct ttmon_usage_now) are summed again in each sweep.
  */
 #include "daemon/core/usage/usage_int.h"
 
@@ -53,7 +53,7 @@ static struct usage_name name_of(const char *comm, size_t max, uint64_t cgroup_i
 	return name;
 }
 
-/* The group of this name, or where there is no room for it the nameless one. */
+/* Returns the group of this name, or the nameless group if there is no room for it. */
 static struct usage_node *node_of(struct ttmon_usage *u, const struct usage_name *name, bool *refused)
 {
 	struct usage_node *node = ttmon_usage_get(u, name);
@@ -65,7 +65,9 @@ static struct usage_node *node_of(struct ttmon_usage *u, const struct usage_name
 	return &u->nameless;
 }
 
-/* The group of a process. One that lives stays in it. */
+/*
+ * Returns the group of a process. While the process lives and keeps its name it stays in its group.
+ */
 static struct usage_node *settle(struct ttmon_usage *u, struct usage_node **of, const struct usage_name *name,
 				 bool *refused)
 {
@@ -75,7 +77,7 @@ static struct usage_node *settle(struct ttmon_usage *u, struct usage_node **of, 
 	return *of;
 }
 
-/* Adds what was gained, and remembers it. */
+/* Adds the increase of each figure to sums, and stores the figures in seen. */
 static void gain(uint64_t *sums, const uint64_t *cur, uint64_t *seen, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -91,7 +93,7 @@ static struct ttmon_usage_group *gainer(struct ttmon_usage *u, struct usage_node
 	return ttmon_usage_at(u, node);
 }
 
-/* As the first part of struct ttmon_usage_sums. Returns whether there is anything. */
+/* Fills in the first part of struct ttmon_usage_sums. Returns true if any figure is not 0. */
 static bool figures_of(const struct ttmon_proc *p, struct ttmon_usage_sums *s)
 {
 	const uint64_t *v = (const uint64_t *)s;
@@ -119,7 +121,10 @@ static bool figures_of(const struct ttmon_proc *p, struct ttmon_usage_sums *s)
 	return any;
 }
 
-/* node: NULL: of the name. False: no memory, later then. */
+/*
+ * Adds the increase of a process to `node`, or if that is NULL to the group of the name. Returns false
+ * if there was no memory; then the next sweep adds it.
+ */
 static bool take_mem(struct ttmon_usage *u, struct usage_mem *m, const struct ttmon_proc *p, struct usage_node *node,
 		     const struct usage_name *name)
 {
@@ -137,7 +142,9 @@ static bool take_mem(struct ttmon_usage *u, struct usage_mem *m, const struct tt
 		return true;
 	g = gainer(u, node ? node : node_of(u, name, &m->refused));
 	gain((uint64_t *)&g->sums, (const uint64_t *)&cur, m->seen, MEM_SUMS);
-	/* The peak of a process that has changed its name was another group's, unless it is new. */
+	/*
+	 * If a process has changed its name, its old peak belongs to the old group. Only a new peak counts.
+	 */
 	if (p->pinned_peak_bytes > m->seen[MEM_SUMS])
 		g->now.pinned_peak_bytes = MAX(g->now.pinned_peak_bytes, p->pinned_peak_bytes);
 	m->seen[MEM_SUMS] = p->pinned_peak_bytes;
@@ -223,11 +230,11 @@ static void visit_mem(struct ttmon_usage *u, struct usage_mem *m, const struct t
 	}
 	g->now.pinned_pages += p->pinned_pages;
 	g->now.pinned_peak_bytes = MAX(g->now.pinned_peak_bytes, p->pinned_bytes);
-	/* One that the scheduler knows too was counted there. */
+	/* A process that the scheduler knows too was already counted there. */
 	g->now.processes += !c || !ttmon_cpu_runs(c, p->tgid, p->start_ns);
 }
 
-/* Without memory for its entry a process is swept the next time. */
+/* A process without memory for its entry is added in the next sweep. */
 static bool have_mem(struct ttmon_usage *u, size_t n)
 {
 	size_t nr = u->nr_mem;
@@ -284,7 +291,7 @@ static void visit_cpu(void *ctx, const struct ttmon_cpu_proc *p)
 	g = ttmon_usage_at(u, node);
 	g->cpu = true;
 	g->now.llc_bytes += p->llc_bytes;
-	/* One without a name is known by its pinned memory alone: the history counts it. */
+	/* A process without a name is known only by its pinned memory, so the history counts it. */
 	g->now.processes += p->comm[0] != '\0';
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * usage_int.h: what the parts of core/usage share: usage.c processes and the sweep, groups.c the
- * groups.
+ * usage_int.h: the declarations that the parts of core/usage share. usage.c handles the processes and
+ * the sweep, groups.c the groups.
  */
 #ifndef TTMON_CORE_USAGE_INT_H
 #define TTMON_CORE_USAGE_INT_H
@@ -11,7 +11,9 @@
 #include "lib/base/hmap.h"
 #include "daemon/core/usage/usage.h"
 
-/* What the history counts comes first in struct ttmon_usage_sums, what the scheduler does after it. */
+/*
+ * In struct ttmon_usage_sums the figures from the history come first, then those from the scheduler.
+ */
 #define MEM_SUMS (offsetof(struct ttmon_usage_sums, cpu_ns) / sizeof(uint64_t))
 #define CPU_SUMS (TTMON_USAGE_SUMS - MEM_SUMS)
 
@@ -21,24 +23,24 @@ struct usage_name {
 };
 
 /*
- * A group's figures lie in the array that is shown and move there when others go; this stays where it
- * is.
+ * The figures of a group are in the array that is shown, and move there when other groups are removed.
+ * The address of this node does not change.
  */
 struct usage_node {
 	uint32_t at;			/* place in the array */
-	uint32_t living;		/* entries of both tables that are counted in it */
-	struct usage_node *prev, *next; /* of those without a living process */
+	uint32_t living;		/* number of entries of both tables that are counted in it */
+	struct usage_node *prev, *next; /* list of the groups without a living process */
 };
 
 /* A process of the history, by its index. */
 struct usage_mem {
-	struct usage_node *node; /* NULL: it has ended, or has never been seen by a sweep */
-	uint64_t *seen;		 /* [MEM_SUMS + 1] its figures at the last sweep, and its peak; NULL: all 0 */
-	uint32_t changes;	 /* struct ttmon_proc: as of seen */
-	bool refused;		 /* counted as such */
+	struct usage_node *node; /* NULL: the process has ended, or no sweep has seen it yet */
+	uint64_t *seen;		 /* [MEM_SUMS + 1] its figures at the last sweep, then its peak; NULL: all 0 */
+	uint32_t changes;	 /* value of ttmon_proc.changes at the time of seen */
+	bool refused;		 /* it was counted as refused */
 };
 
-/* One of core/cpu, by its entry. */
+/* A process of core/cpu, by its entry. */
 struct usage_cpu {
 	struct usage_node *node;
 	uint64_t seen[CPU_SUMS];
@@ -47,18 +49,18 @@ struct usage_cpu {
 
 struct ttmon_usage {
 	struct ttmon_usage_cfg cfg;
-	struct ttmon_usage_group *v; /* by id, the nameless one first */
-	struct usage_node **nodes;   /* of the same; NULL: that group has gone */
-	uint32_t n, cap, groups;     /* places used, with holes; without holes and the nameless one */
+	struct ttmon_usage_group *v; /* by id, the nameless group first */
+	struct usage_node **nodes;   /* node of each group in v; NULL: the group was removed */
+	uint32_t n, cap, groups;     /* places in use including holes; capacity; groups without the nameless one */
 	struct ttmon_hmap by_name;   /* hash of the name: address of the node */
 	struct usage_node nameless;
 	bool nameless_used;
-	struct usage_node *first, *last; /* without a living process: the longest first */
+	struct usage_node *first, *last; /* groups without a living process, the oldest end first */
 	struct usage_mem *mem;
 	uint32_t nr_mem;
 	struct usage_cpu *cpu;
 	uint32_t nr_cpu;
-	uint64_t other[CPU_SUMS]; /* what was told of class OTHER */
+	uint64_t other[CPU_SUMS]; /* figures of class OTHER at the last sweep */
 	struct ttmon_usage_sums gone;
 	uint64_t last_id, refused;
 };
@@ -72,18 +74,18 @@ static inline struct ttmon_usage_group *ttmon_usage_at(struct ttmon_usage *u, co
 int ttmon_usage_groups_init(struct ttmon_usage *u) _must_check;
 void ttmon_usage_groups_fini(struct ttmon_usage *u);
 /*
- * The group of this name, made if need be; NULL: there is no room for it. Valid until the next call
- * that may make one, unless it is entered.
+ * Returns the group of this name, creating it if needed, or NULL if there is no room for it. It is
+ * valid until the next call that may create a group, unless a process was moved into it.
  */
 struct usage_node *ttmon_usage_get(struct ttmon_usage *u, const struct usage_name *name);
 bool ttmon_usage_is(const struct ttmon_usage *u, const struct usage_node *node, const struct usage_name *name);
-/* A living process goes from the group *of into another; either may be NULL. */
+/* Moves a living process from the group *of to another one; either may be NULL. */
 void ttmon_usage_move(struct ttmon_usage *u, struct usage_node **of, struct usage_node *to);
-/* A group without a living process has gained something: its time begins again. */
+/* A group without a living process has counted something more: its linger time begins again. */
 void ttmon_usage_refresh(struct ttmon_usage *u, struct usage_node *node);
-/* Groups whose time is over go. */
+/* Removes groups whose linger time has passed. */
 void ttmon_usage_expire(struct ttmon_usage *u, uint64_t now_ns);
-/* No holes from here on. */
+/* Closes all holes in the array. */
 void ttmon_usage_compact(struct ttmon_usage *u);
 
 #endif

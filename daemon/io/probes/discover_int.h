@@ -115,14 +115,13 @@ struct process {
 	uint32_t tgid;
 	uint64_t start_ns;  /* 0: not known */
 	uint64_t list_ns;   /* the newest list of its mappings that was reported was read then; 0: none yet */
-	bool listed;	    /* its mappings were told: later ones are told one by one */
+	bool listed;	    /* its mappings were reported: later ones are reported one by one */
 	bool switches;	    /* it has a file that switches stacks */
-	bool said;	    /* and it was said what follows */
+	bool said;	    /* and the consequences were logged */
 	bool python;	    /* its Python frames are found */
 	uint32_t python_of; /* in the object with this id; refused: no other is looked at */
-	bool unprobed;	    /* told to have a GPU's device file mapped, and nothing with probes */
-	uint32_t *
-		settled; /* ids of objects: it mapped them when their probes were active, or how blind it was is told */
+	bool unprobed;	    /* it was reported that it uses a GPU without probes */
+	uint32_t *settled;  /* ids of objects that it mapped when their probes were active, or whose gap was reported */
 	uint32_t nr_settled;
 	uint32_t pending; /* number of its mappings and lists that are being read */
 	uint64_t gone_ns; /* it has ended, and is forgotten when nothing is pending any more; 0: it runs */

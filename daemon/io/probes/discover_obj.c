@@ -615,7 +615,7 @@ static void tell_unread(struct alias *a, struct waiter *w, uint64_t to_ns)
 		.active_ns = to_ns,
 	};
 
-	/* It has an id as an unknown file; when it is read it gets another one. */
+	/* It has an id as an unknown file. It gets another id when it can be read. */
 	if (!a->id) {
 		a->id = d->next_id++;
 		ttmon_fact_object(d->cfg.fact, d->cfg.ctx,
@@ -724,7 +724,7 @@ static void file_was_read(void *ctx, struct ttmon_helper_reply *reply)
 	int err = reply->err;
 
 	if (err == TTMON_JOB_EGONE && w && w->next) {
-		/* Not through this process any more, but through the next one. */
+		/* The file is requested through the process of the next waiter, not through this one. */
 		a->waiters = w->next;
 		ttmon_discover_waited(d, w, a->object);
 		err = post_read(a);
@@ -870,7 +870,8 @@ static void on_checked(void *ctx, struct ttmon_helper_reply *reply)
 			continue;
 		(*found)->checking = false;
 		/*
-		 * Read again; processes that have it mapped are notified then. For one that is gone nothing changes.
+		 * The file is read again; the processes that have it mapped are notified then. If the file is gone,
+		 * nothing changes.
 		 */
 		if (!reply->err && i < reply->n && reply->buf[i] && !(*found)->reading)
 			(void)!read_later(*found, c->of[i].waiter);
@@ -960,8 +961,8 @@ static bool is_usable(struct ttmon_discover *d, struct alias *a, const struct wa
 }
 
 /*
- * One that is kept open has its numbers to itself, and no two file systems have one number: where the
- * kernel's are those of stat(), as on most file systems, it is this file.
+ * A file that is kept open has its inode number for itself, and no two file systems share a device
+ * number. If the kernel's numbers are those of stat(), as on most file systems, it is this file.
  */
 static struct object *open_object(struct ttmon_discover *d, const struct ttmon_mapping *m)
 {
@@ -979,7 +980,7 @@ struct object *ttmon_object_of_mapping(struct ttmon_discover *d, const struct wa
 		return NULL;
 	if (!a->object && !a->reading)
 		a->object = open_object(d, &w->m);
-	/* Read anew below. */
+	/* It is read again below. */
 	if (a->object && ttmon_share_has_room_again(d, a->object))
 		a->object->st.ctim = (struct timespec){ 0 };
 	if (!a->reading && a->object && is_usable(d, a, w))
