@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_cpu.c: the rules of core/cpu for the CPUs one by one: what a chain of records, CPU_OPEN and the
- * end of a slot make of each other. test_cpu_procs.c has who the rows are of, test_cpu_model.c the
- * sums, test_cpu_hostile.c what no kernel sends.
+ * test_cpu.c: the rules of core/cpu for single CPUs: how a chain of records, CPU_OPEN and the end of a
+ * slot combine. test_cpu_procs.c tests to which process a row belongs, test_cpu_model.c the sums,
+ * test_cpu_hostile.c input that no kernel sends.
  */
 #include "tests/unit/feed/cpu_feed.h"
 
@@ -12,7 +12,7 @@ static void test_split(void **state)
 	struct feed_table f = with_row(B, a, B + 300 * US, b, B + 2 * MS + 1);
 	struct ttmon_cpu *c = new_cpu(1, 0);
 	struct closed r;
-	/* 1 MS + 700 US + 1 of b; 1,700,001 ns. */
+	/* b has 1 MS + 700 US + 1 of it: 1,700,001 ns. */
 	const uint64_t n = 1000003, part0 = n * 700000 / 1700001, part1 = n * 1700000 / 1700001 - part0;
 
 	(void)state;
@@ -66,7 +66,7 @@ static void test_wide_products(void **state)
 	ttmon_cpu_free(c);
 }
 
-/* Measured in no time: counts are kept. */
+/* A measurement over no time: its counts are kept. */
 static void test_no_time(void **state)
 {
 	struct feed_table f = with_row(B, feed_who(10, 5), B, feed_who(11, 6), B);
@@ -107,7 +107,10 @@ static void test_extended(void **state)
 	assert_int_equal(user(&r, 11)->cpu_ns, MS);
 	assert_int_equal(totals(c).extended, 2);
 
-	/* The record tells it all again: time is not added twice, counters of the closed slots come late. */
+	/*
+	 * The record reports the whole time again: no time is added twice, and the counters of the closed
+	 * slots are counted late.
+	 */
 	feed_slot(c, 0, &f);
 	r = close_no(c, NO + 2, false);
 	assert_null(user(&r, 10));
@@ -165,16 +168,19 @@ static void test_contradiction(void **state)
 	r = close_no(c, NO + 1, false);
 	assert_int_equal(totals(c).mismatch_ns, 400 * US);
 	assert_null(user(&r, 12));
-	/* Somebody else was on the CPU than what it was extended with. */
+	/* The slot was extended with one process, and the record shows that another one was on the CPU. */
 	open_known(c, 0, cross(B + 2 * MS, 0, a));
 	close_no(c, NO + 2, false);
-	/* Said after the record was sent, and taken before it: it is not what the slot was closed with. */
+	/*
+	 * This state was reported after the record was sent, but read before it: the slot was not closed with
+	 * it.
+	 */
 	open_known(c, 0, cross(B + 4 * MS, 0, b));
 	feed_cross(c, 0, B + 2 * MS, B + 4 * MS, b);
 	r = close_no(c, NO + 3, false);
 	assert_int_equal(user(&r, 11)->cpu_ns, MS);
 	assert_int_equal(totals(c).mismatch_ns, 1400 * US);
-	/* And one that ended before the slot that it was extended through. */
+	/* This record ends before the slot through which the CPU was extended. */
 	open_known(c, 0, cross(B + 4 * MS, 0, a));
 	close_no(c, NO + 4, false);
 	feed_cross(c, 0, B + 4 * MS, B + 4 * MS + 900 * US, a);
@@ -252,19 +258,19 @@ static void test_gap(void **state)
 	assert_int_equal(totals(c).gaps, 1);
 	r = close_no(c, NO + 2, false);
 	assert_int_equal(r.slot.missing_ns, 0);
-	/* What a CPU_OPEN skips is a gap too. */
+	/* Time that a CPU_OPEN skips is missing too. */
 	open_known(c, 0, cross(B + 3 * MS + 200 * US, 0, a));
 	r = close_no(c, NO + 3, false);
 	assert_int_equal(r.slot.missing_ns, 200 * US);
 	assert_int_equal(totals(c).gaps, 2);
-	/* And what it skipped was only behind. */
+	/* The record of the skipped time was only late. */
 	feed_cross(c, 0, B + 3 * MS, B + 3 * MS + 200 * US, a);
 	feed_cross(c, 0, B + 3 * MS + 200 * US, B + 5 * MS, a);
 	r = close_no(c, NO + 4, false);
 	assert_int_equal(r.slot.missing_ns, 0);
 	assert_int_equal(totals(c).late_ns, 200 * US);
 	assert_int_equal(totals(c).overlaps, 0);
-	/* One that was lost indeed, and another one: each is skipped. */
+	/* One record was indeed lost, and then another one: the time of each is skipped. */
 	open_known(c, 0, cross(B + 5 * MS + 100 * US, 0, a));
 	r = close_no(c, NO + 5, false);
 	assert_int_equal(r.slot.missing_ns, 100 * US);
@@ -290,7 +296,7 @@ static void test_unknown(void **state)
 	r = close_no(c, NO + 1, false);
 	assert_int_equal(r.slot.missing_ns, MS);
 	assert_int_equal(r.slot.cpus, 1);
-	/* It can be read again, and is the same. */
+	/* The state can be read again and is the same. */
 	open_known(c, 0, cross(B, 0, a));
 	r = close_no(c, NO + 2, false);
 	assert_int_equal(user(&r, 10)->cpu_ns, MS);
@@ -319,7 +325,10 @@ static void test_offline(void **state)
 	assert_int_equal(r.slot.missing_ns, 0);
 	assert_int_equal(idle_ns(&r), 0);
 	assert_int_equal(totals(c).cpus, 1);
-	/* The kernel's state has not noticed: the whole time off would be idle. */
+	/*
+	 * The kernel's state does not show that the family was off: otherwise the whole time off would count
+	 * as idle.
+	 */
 	feed_cross(c, 1, B, B + 4 * MS + 200 * US, idle);
 	feed_cross(c, 1, B + 4 * MS + 200 * US, B + 6 * MS, a);
 	close_no(c, NO + 3, false);
@@ -332,7 +341,7 @@ static void test_offline(void **state)
 	assert_int_equal(r.slot.cpus, 2);
 	assert_int_equal(r.slot.user_ns, 2 * MS);
 	assert_int_equal(totals(c).missing_ns + totals(c).late_ns, 0);
-	/* The slots in which it came and went are no full ones. */
+	/* The slots in which the CPU came and went are not complete. */
 	assert_int_equal(totals(c).slots, 4);
 	assert_int_equal(totals(c).exact, 4);
 	ttmon_cpu_free(c);
@@ -346,7 +355,7 @@ static void test_begins(void **state)
 	struct closed r;
 
 	(void)state;
-	/* Before the first slot that closes there is no time. */
+	/* There is no time before the first slot that closes. */
 	f = with_row(B - 5 * MS, a, B - 5 * MS + 100, a, B - 2 * MS);
 	feed_slot(c, 0, &f);
 	f = cross(B - 2 * MS, B + 3 * MS, a);
@@ -395,14 +404,14 @@ static void test_jump(void **state)
 	assert_int_equal(r.slot.missing_ns, 0);
 	assert_int_equal(totals(c).missing_ns, 10 * SEC);
 	assert_int_equal(totals(c).late_ns, 10 * SEC);
-	/* A slot that has closed stays closed. */
+	/* A slot that was closed stays closed. */
 	r = close_no(c, NO + 5, false);
 	assert_int_equal(r.n, 0);
 	assert_int_equal(totals(c).told_ns, 10 * SEC + 2 * MS);
 	ttmon_cpu_free(c);
 }
 
-/* A record of ages costs what one of a millisecond does. */
+/* A record of a very long time costs as much as one of a millisecond. */
 static void test_ages(void **state)
 {
 	struct ttmon_cpu *c = new_cpu(1, 0);
@@ -419,7 +428,9 @@ static void test_ages(void **state)
 	ttmon_cpu_free(c);
 }
 
-/* At both ends of the clock. Slot numbers count on past 2^64 ns; their times are modulo 2^64. */
+/*
+ * Slots at both ends of the clock. Slot numbers continue past 2^64 ns; their times are modulo 2^64.
+ */
 static void test_wrap(void **state)
 {
 	const uint64_t last = UINT64_MAX / MS, nos[] = { 0, last - 1 };

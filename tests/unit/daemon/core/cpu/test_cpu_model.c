@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * test_cpu_model.c: core/cpu against a model. Random switches on 1 to 8 CPUs are turned into records
- * as ev_cpu.h says the kernel does and delivered in drains, CPUs shuffled, with what
- * docs/ARCHITECTURE.md says of the watermark. The model knows who ran when, to the nanosecond, from
- * the switches alone; it splits nothing and takes no records.
+ * as ev_cpu.h describes, and delivered in drains, with the CPUs shuffled and the watermark of
+ * docs/ARCHITECTURE.md. The model computes from the switches alone which process ran when, to the
+ * nanosecond. It splits nothing and uses no records.
  *
- *	exact   nothing is lost, the state is read: every slot is exact, row by row
- *	silent  nothing is lost, CPU_OPEN is never told: what is missing at the close is told late, sums are exact
- *	stuck   rings stand still while slots close, forced or on CPU_OPEN: sums are exact
- *	lossy   records are lost: each slot's identity holds, nobody gets more than he had
+ * 	exact   nothing is lost, the state is read: every slot is exact, row by row
+ * 	silent  nothing is lost, CPU_OPEN is never sent: time that is missing at the close
+ * 	        is reported late, sums are exact
+ * 	stuck   rings stand still while slots close, forced or on CPU_OPEN: sums are exact
+ * 	lossy   records are lost: the identity of each slot holds, no process gets more than it had
  */
 #include "tests/unit/feed/cpu_feed.h"
 
@@ -23,24 +24,24 @@ enum mode { EXACT, SILENT, STUCK, LOSSY, MODES };
 
 struct person { /* 0: idle */
 	struct ttmon_cpu_who who;
-	uint64_t ns, ctr[TTMON_CTR_MAX], switches; /* truth */
+	uint64_t ns, ctr[TTMON_CTR_MAX], switches; /* the true values */
 	uint64_t slot_ns[SLOTS];
-	uint64_t ends_ns;	   /* 0: lives */
-	char comm[TTMON_COMM_LEN]; /* as told so far */
+	uint64_t ends_ns;	   /* 0: alive */
+	char comm[TTMON_COMM_LEN]; /* as reported so far */
 	bool rmid;
 };
 
 struct cpu {
-	uint64_t next_ns; /* switch */
+	uint64_t next_ns; /* next switch */
 	uint64_t slot_end_ns, begin_ns;
-	uint64_t truth_ns; /* what ran until here is in the truth */
-	unsigned int on;   /* person */
+	uint64_t truth_ns; /* the true values include all time before this */
+	unsigned int on;   /* index of the process */
 	struct feed_table table;
 	unsigned int row_of[TTMON_CPU_ROWS];
-	struct feed_table *queue; /* of its CPU, the same in every round */
+	struct feed_table *queue; /* records of its CPU, in the same order in every round */
 	size_t head, tail;
 	uint64_t told_begin_ns;
-	bool stuck, dropped; /* dropped: a record, since the last drain */
+	bool stuck, dropped; /* dropped: a record was dropped since the last drain */
 };
 
 struct task {
@@ -60,8 +61,8 @@ struct model {
 	struct task task[4 * PEOPLE];
 	size_t tasks, applied;
 	struct ttmon_cpu *c;
-	uint64_t no;							   /* to be closed next */
-	uint64_t sum_ns, sum_ctr[TTMON_CTR_MAX], sum_switches, missing_ns; /* over rows of closed slots */
+	uint64_t no;							   /* the next slot to be closed */
+	uint64_t sum_ns, sum_ctr[TTMON_CTR_MAX], sum_switches, missing_ns; /* sums over the rows of closed slots */
 	uint64_t full_slots, exact_slots;
 };
 
@@ -72,7 +73,7 @@ static uint64_t below(struct model *m, uint64_t n)
 	return feed_below(&m->rnd, n);
 }
 
-/* Whoever is on this CPU ran until then. */
+/* The process on this CPU ran until `to`. */
 static void ran(struct model *m, struct cpu *cpu, uint64_t to)
 {
 	struct person *p = &m->p[cpu->on];
@@ -196,7 +197,7 @@ static struct ttmon_cpu_row *row(struct model *m, struct cpu *cpu)
 	return &cpu->table.rows[t->nr_rows++];
 }
 
-/* What the program at sched_switch does. */
+/* Does what the program at sched_switch does. */
 static void switched(struct model *m, struct cpu *cpu, uint64_t ts_ns, unsigned int next, bool tick)
 {
 	struct ttmon_cpu_table *t = &cpu->table.t;
@@ -264,7 +265,7 @@ static void init(struct model *m, uint64_t seed)
 
 static void apply_tasks(struct model *m, uint64_t end_ns)
 {
-	/* In order of time: fork and exec times come from several CPUs. */
+	/* In order of time, since fork and exec records come from several CPUs. */
 	for (;;) {
 		struct task *best = NULL;
 
@@ -349,8 +350,8 @@ static void close_slot(struct model *m, bool forced)
 	if (m->mode == EXACT)
 		assert_int_equal(slot.missing_ns, 0);
 	/*
-	 * A CPU that nothing has been heard of yet is not counted: only while it may be stuck or lost from the
-	 * beginning.
+	 * A CPU without any record or state so far is not counted. That happens only if its ring may be stuck
+	 * or its records lost from the beginning.
 	 */
 	if (m->mode == EXACT || slot.cpus == m->cpus) {
 		assert_int_equal(slot.cpus, whole);
@@ -374,7 +375,8 @@ static void deliver(struct model *m, struct cpu *cpu, unsigned int i)
 }
 
 /*
- * io/bpf/cpustate.h. A CPU that has moved on since, and whose record has not come, is told as unknown.
+ * Does what io/bpf/cpustate.h does. A CPU that has moved on since then, and whose record has not come,
+ * is reported as unknown.
  */
 static void tell_open(struct model *m, struct cpu *cpu, unsigned int i, uint64_t now_ns)
 {
@@ -435,7 +437,7 @@ static void mark_ends(struct model *m, uint64_t now_ns)
 	}
 }
 
-/* The last switch of every CPU is at the end of the last slot, so that nothing is left over. */
+/* The last switch of every CPU is at the end of the last slot, so that no time is left over. */
 static void finish(struct model *m, uint64_t end_ns)
 {
 	for (unsigned int i = 0; i < m->cpus; i++) {
@@ -551,7 +553,9 @@ static void rounds(enum mode mode, unsigned int n, struct seen *seen)
 		one_round((uint64_t)i * MODES + mode, seen);
 }
 
-/* Counters of what the rounds went through: a round in which nothing happens shows nothing. */
+/*
+ * Counters of the cases that the rounds reached: a round in which nothing happens proves nothing.
+ */
 static void test_exact(void **state)
 {
 	struct seen s = { 0 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_cpu_procs.c: who the rows of core/cpu are of: names, ends, tgids used again, RMIDs, and what
- * comes by tgid alone.
+ * test_cpu_procs.c: to which process a row of core/cpu belongs: names, ends, reused tgids, RMIDs, and
+ * data that comes with a tgid alone.
  */
 #include "tests/unit/feed/cpu_feed.h"
 
@@ -25,7 +25,7 @@ static void test_names(void **state)
 	feed_task(c, TTMON_TASK_EXIT, no * MS + 5, a, "ls");
 	run_one(c, no++, a, &r);
 	assert_int_equal(user(&r, 10)->flags, TTMON_ROW_ENDED);
-	/* Its last switch comes after; the tgid is another's already. */
+	/* Its last switch comes later, when the tgid already belongs to another process. */
 	feed_task(c, TTMON_TASK_FORK, no * MS, b, "new");
 	feed_cross(c, 0, no * MS, no * MS + 100, a);
 	feed_cross(c, 0, no * MS + 100, (no + 1) * MS, b);
@@ -75,7 +75,7 @@ static void test_leaves(void **state)
 	(void)state;
 	run_one(c, no++, feed_who(10, 5), &r);
 	feed_task(c, TTMON_TASK_EXIT, no * MS + 7, feed_who(10, 5), "a");
-	/* The EXIT of the first of these was lost: its tgid tells. */
+	/* The EXIT of the first process was lost: the reuse of its tgid shows that it has ended. */
 	run_one(c, no++, feed_who(20, 8), &r);
 	run_one(c, no++, feed_who(20, 9 * MS), &r);
 	assert_int_equal(find(c, 20, 8).p.end_ns, 9 * MS);
@@ -96,7 +96,7 @@ static void test_leaves(void **state)
 	ttmon_cpu_free(c);
 }
 
-/* The newer one is known first: the other one has ended, whatever the order. */
+/* The newer process is known first. The other one has ended, whatever the order. */
 static void test_reused_backwards(void **state)
 {
 	struct ttmon_cpu *c = new_cpu(1, 0);
@@ -149,7 +149,7 @@ static void test_no_room(void **state)
 	assert_int_equal(totals(c).procs_dropped, 2);
 	ttmon_cpu_gone(c, &gone);
 	assert_int_equal(gone.cpu_ns, 200);
-	/* There is room when one has ended; not in the slot in which it has a row. */
+	/* There is room when a process has ended, but not in the slot in which it has a row. */
 	feed_task(c, TTMON_TASK_EXIT, B + MS, feed_who(10, 5), "");
 	run_one(c, NO + 1, feed_who(12, 5), &r);
 	assert_non_null(user(&r, 12));
@@ -205,14 +205,14 @@ static void test_rmid(void **state)
 	feed_rmid(c, TTMON_RMID_ALLOC, no * MS, 10, 5, 40);
 	run_one(c, no++, a, &r);
 	assert_int_equal(user(&r, 10)->rmid, 40);
-	/* It survives the free until the slot's end. */
+	/* The RMID stays until the end of the slot of its free. */
 	feed_rmid(c, TTMON_RMID_FREE, no * MS, 0, 0, 40);
 	run_one(c, no++, a, &r);
 	assert_int_equal(user(&r, 10)->rmid, 40);
 	assert_int_equal(find(c, 10, 5).p.rmid, 0);
 	run_one(c, no++, a, &r);
 	assert_int_equal(user(&r, 10)->rmid, 0);
-	/* The free was lost: it is another's now. */
+	/* The free was lost: the RMID belongs to another process now. */
 	feed_rmid(c, TTMON_RMID_ALLOC, no * MS, 10, 0, 41);
 	run_one(c, no++, a, &r);
 	feed_rmid(c, TTMON_RMID_ALLOC, no * MS, 11, 6, 41);
@@ -220,12 +220,12 @@ static void test_rmid(void **state)
 	assert_int_equal(user(&r, 11)->rmid, 41);
 	run_one(c, no++, a, &r);
 	assert_int_equal(user(&r, 10)->rmid, 0);
-	/* Somebody else's free. */
+	/* A free by a third process. */
 	feed_rmid(c, TTMON_RMID_FREE, no * MS, 12, 6, 41);
 	run_one(c, no++, b, &r);
 	run_one(c, no++, b, &r);
 	assert_int_equal(user(&r, 11)->rmid, 41);
-	/* The scheduler knows best. */
+	/* The RMID in the scheduler's record takes precedence. */
 	own.rmid = 7;
 	run_one(c, no++, own, &r);
 	assert_int_equal(user(&r, 10)->rmid, 7);
@@ -235,7 +235,7 @@ static void test_rmid(void **state)
 	ttmon_cpu_free(c);
 }
 
-/* Records of RMIDs that come after newer ones of the same: who has it keeps it. */
+/* Records of an RMID that come after newer ones of it: the process that has it keeps it. */
 static void test_rmid_late(void **state)
 {
 	const struct ttmon_cpu_who p = feed_who(10, 5), q = feed_who(11, 6);
@@ -250,7 +250,9 @@ static void test_rmid_late(void **state)
 	feed_rmid(c, TTMON_RMID_ALLOC, B + 9 * MS, 11, 6, 40);
 	run_one(c, no++, q, &r);
 	assert_int_equal(user(&r, 11)->rmid, 40);
-	/* The free of P, without a name, after Q has it; then all that P may have been told of once more. */
+	/*
+	 * The free of P, without a name, comes after Q got the RMID. Then all records of P come a second time.
+	 */
 	feed_rmid(c, TTMON_RMID_FREE, B + 5 * MS, 0, 0, 40);
 	feed_rmid(c, TTMON_RMID_EXISTING, B + 3 * MS, 10, 5, 40);
 	feed_rmid(c, TTMON_RMID_ALLOC, B + 2 * MS, 10, 5, 40);
@@ -260,18 +262,21 @@ static void test_rmid_late(void **state)
 		run_one(c, no++, p, &r);
 		assert_int_equal(user(&r, 10)->rmid, 0);
 	}
-	/* What is told of P is older than what P has by now, though nobody has told of that RMID since. */
+	/*
+	 * These records are older than the RMID that P has by now, though no newer record of this RMID has
+	 * come.
+	 */
 	feed_rmid(c, TTMON_RMID_ALLOC, B + 20 * MS, 10, 5, 50);
 	feed_rmid(c, TTMON_RMID_ALLOC, B + 8 * MS, 10, 5, 45);
 	feed_rmid(c, TTMON_RMID_NONE, B + 7 * MS, 10, 5, 0);
 	run_one(c, no++, p, &r);
 	assert_int_equal(user(&r, 10)->rmid, 50);
-	/* Q's own free, without a name, is one. */
+	/* A free without a name at the time of Q is Q's free. */
 	feed_rmid(c, TTMON_RMID_FREE, B + 21 * MS, 0, 0, 40);
 	run_one(c, no++, q, &r);
 	run_one(c, no++, q, &r);
 	assert_int_equal(user(&r, 11)->rmid, 0);
-	/* A time that is none does not make all that follows old. */
+	/* An invalid time does not make all later records old. */
 	feed_rmid(c, TTMON_RMID_ALLOC, (no + 1) * MS + 61 * SEC, 11, 6, 50);
 	feed_rmid(c, TTMON_RMID_FREE, B + 30 * MS, 0, 0, 50);
 	run_one(c, no++, p, &r);
@@ -281,8 +286,8 @@ static void test_rmid_late(void **state)
 }
 
 /*
- * A record of the scheduler that comes when its slot has closed does not say which RMID its process
- * has now.
+ * A scheduler record that comes after its slot has closed does not show which RMID its process has
+ * now.
  */
 static void test_rmid_of_late_rows(void **state)
 {
@@ -294,14 +299,14 @@ static void test_rmid_of_late_rows(void **state)
 	(void)state;
 	p.rmid = 40;
 	run_one(c, no++, feed_who(0, 0), &r);
-	close_no(c, no++, true); /* P ran in it, and its record was not there */
+	close_no(c, no++, true); /* P ran in this slot, and its record had not come */
 	feed_rmid(c, TTMON_RMID_ALLOC, B + 2 * MS, 11, 6, 40);
 	feed_cross(c, 0, (NO + 1) * MS, (NO + 2) * MS, p);
 	feed_cross(c, 0, (NO + 2) * MS, (NO + 3) * MS, q);
 	r = close_no(c, no++, false);
 	assert_int_equal(user(&r, 11)->rmid, 40);
 	assert_int_equal(find(c, 10, 5).p.rmid, 0);
-	/* A free without a name is Q's. */
+	/* A free without a name at this time is Q's free. */
 	feed_rmid(c, TTMON_RMID_FREE, B + 3 * MS, 0, 0, 40);
 	run_one(c, no++, q, &r);
 	run_one(c, no++, q, &r);
@@ -309,17 +314,17 @@ static void test_rmid_of_late_rows(void **state)
 	ttmon_cpu_free(c);
 }
 
-#define LIVES 40 /* of a random world */
+#define LIVES 40 /* number of lives in a random run */
 #define IDS   3
 
-/* A process had an RMID, and runs a little before and after that. */
+/* The time in which a process had an RMID; it runs a little before and after that too. */
 struct world_life {
 	uint64_t from, to, begin, end;
 	uint32_t rmid, tgid;
 };
 
 struct world_record {
-	uint64_t ns, slot; /* of the record; in which it comes */
+	uint64_t ns, slot; /* time of the record; slot in which it comes */
 	uint32_t op, rmid, tgid;
 };
 
@@ -360,8 +365,8 @@ static size_t make_world(uint64_t *seed, struct world_life *lives, struct world_
 }
 
 /*
- * What runs in a slot, and the records that come in it. Returns whether one of its time, or before,
- * does not.
+ * Feeds the processes that run in a slot and the records that come in it. Returns true if a record of
+ * this slot or an earlier one is still to come.
  */
 static bool feed_world(struct ttmon_cpu *c, uint64_t no, const struct world_life *lives,
 		       const struct world_record *recs, size_t n)
@@ -385,9 +390,9 @@ static bool feed_world(struct ttmon_cpu *c, uint64_t no, const struct world_life
 }
 
 /*
- * Random lives on few RMIDs, records of them up to eight slots late, frees without a name: in each
- * slot that closes with all its records there, each process has the RMID that it had in it, and
- * none if it had none.
+ * Random lives on few RMIDs, with records that are up to eight slots late and frees without a name. In
+ * each slot that closes with all its records, each process has the RMID that it had then, and none if
+ * it had none.
  */
 static void test_rmid_late_random(void **state)
 {
@@ -426,7 +431,7 @@ static void test_by_tgid(void **state)
 	struct closed r;
 
 	(void)state;
-	/* Known by a transfer first, and by its start before the slot has closed. */
+	/* It is known first by a transfer, and by its start time before the slot has closed. */
 	ttmon_cpu_copy(c, 10, 4096);
 	ttmon_cpu_copy(c, 10, 96);
 	ttmon_cpu_pinned(c, 10, 1 << 20);
@@ -438,12 +443,12 @@ static void test_by_tgid(void **state)
 	assert_int_equal(r.rows[0].copy_bytes, 4192);
 	assert_int_equal(r.rows[0].pinned_bytes, 1 << 20);
 	assert_int_equal(totals(c).procs, 1);
-	/* Pinned memory alone makes no row. */
+	/* Pinned memory alone does not make a row. */
 	run_one(c, NO + 1, feed_who(0, 0), &r);
 	assert_int_equal(r.n, 1);
 	assert_int_equal(find(c, 10, 5).p.pinned_bytes, 1 << 20);
 	assert_int_equal(find(c, 10, 5).p.copies, 2);
-	/* A copy that does not fit a number stays at the largest. */
+	/* A sum that would overflow stays at the largest value. */
 	ttmon_cpu_copy(c, 10, UINT64_MAX);
 	ttmon_cpu_copy(c, 10, 5);
 	run_one(c, NO + 2, feed_who(0, 0), &r);
@@ -490,7 +495,7 @@ static void test_rdt(void **state)
 	ttmon_cpu_free(c);
 }
 
-/* Many rows: by CPU time, then in the order in which they came up. */
+/* The order of many rows: by CPU time, then in the order in which they appeared. */
 static void test_order(void **state)
 {
 	struct ttmon_cpu *c = new_cpu(4, 0);

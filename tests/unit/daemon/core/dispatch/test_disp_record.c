@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_disp_record.c: which layout a profiler record has, from what lies in it, and what is refused.
+ * test_disp_record.c: how the layout of a profiler record is found from its content, and what is
+ * refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +33,7 @@ static struct ttmon_ev_tt_program record(uint32_t id, uint32_t gap, uint64_t sta
 	};
 }
 
-/* Chip at 32, vector of strings at 40, rubbish in both gaps. */
+/* Chip at 32, vector of strings at 40, arbitrary bytes in both gaps. */
 static struct ttmon_ev_tt_program chip32(uint32_t id, uint32_t chip, uint32_t kernels, uint32_t rubbish)
 {
 	struct ttmon_ev_tt_program ev = record(id, rubbish, 1000000, 2350000);
@@ -57,7 +58,7 @@ static struct ttmon_ev_tt_program kernels32(uint32_t id, uint32_t chip, uint32_t
 	return ev;
 }
 
-/* A clock of which the end of the run is 3 us before the callback. */
+/* A clock by which the run ended 3 us before the callback. */
 static struct ttmon_ev_tt_program sync32(uint32_t id, uint32_t chip, uint32_t kernels)
 {
 	uint64_t base = 1ULL << 45;
@@ -201,7 +202,7 @@ static void fields_are_taken_from_their_place(void **test)
 	assert_true(host - (SEEN - 1003000) + 2 <= 4);
 }
 
-/* A clock that leads anywhere but to shortly before the callback is none. */
+/* A clock that does not map the run to shortly before the callback is invalid. */
 static void clock_sync_must_make_sense(void **test)
 {
 	struct ttmon_rec_judge j = { .settled = true, .layout = TTMON_REC_SYNC32, .score = { -9, 9, -9 } };
@@ -241,7 +242,7 @@ static void nonsense_is_no_record(void **test)
 	assert_int_equal(ttmon_rec_check(ev.w), TTMON_REC_BAD);
 	ev.w[3] = 0x7ff0000000000000ULL; /* infinity */
 	assert_int_equal(ttmon_rec_check(ev.w), TTMON_REC_BAD);
-	ev = record(1, 0, 100, 99); /* it ran, and when is not known */
+	ev = record(1, 0, 100, 99); /* it ran, but the time is unknown */
 	assert_int_equal(ttmon_rec_check(ev.w), TTMON_REC_UNTIMED);
 	ev = record(1, 0, 100, 0);
 	assert_int_equal(ttmon_rec_check(ev.w), TTMON_REC_UNTIMED);
@@ -254,8 +255,8 @@ static void nonsense_is_no_record(void **test)
 }
 
 /*
- * A process with one chip and no kernel names: all layouts say the same, and it need not wait for
- * ever.
+ * A process with one chip and no kernel names: all layouts give the same result, and it must not wait
+ * for ever.
  */
 static void what_cannot_be_told_is_settled_by_time(void **test)
 {
@@ -272,7 +273,7 @@ static void what_cannot_be_told_is_settled_by_time(void **test)
 	assert_true(j.settled);
 	assert_int_equal(ttmon_rec_parse(&j, ev.w, SEEN, &r), TTMON_REC_OK);
 	assert_int_equal(r.chip, 0);
-	/* Later records say more. */
+	/* Later records show more. */
 	for (uint32_t i = 1; i < 6; i++) {
 		ev = chip32(4, i, 2, 0);
 		ttmon_rec_judge_add(&j, &ev, false);
@@ -282,7 +283,9 @@ static void what_cannot_be_told_is_settled_by_time(void **test)
 	assert_int_equal(r.chip, 5);
 }
 
-/* Nothing tells two layouts apart, and they say different things of a record: it is refused. */
+/*
+ * Nothing distinguishes two layouts, and they give different results for a record: it is refused.
+ */
 static void what_is_not_certain_is_refused(void **test)
 {
 	struct ttmon_rec_judge j = { 0 };
@@ -295,7 +298,7 @@ static void what_is_not_certain_is_refused(void **test)
 	assert_true(j.settled);
 	assert_false(ttmon_rec_is_certain(&j));
 	assert_int_equal(ttmon_rec_parse(&j, ev.w, SEEN, &r), TTMON_REC_OK);
-	ev.w[4] = 1; /* a chip, or an empty span's rest */
+	ev.w[4] = 1; /* a chip, or the rest of an empty span */
 	assert_int_equal(ttmon_rec_parse(&j, ev.w, SEEN, &r), TTMON_REC_DOUBTFUL);
 	for (uint32_t i = 0; i < 4; i++) {
 		ev = chip32(4, i, 2, 0);

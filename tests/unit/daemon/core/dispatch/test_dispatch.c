@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_dispatch.c: counts out of cumulative sums, runs onto the host's clock by each way there is,
- * waiting, device time by slot, programs and their kernels, ended processes, nonsense. Virtual time.
+ * test_dispatch.c: counts from cumulative sums, runs mapped onto the host's clock by each method,
+ * waiting, device time by slot, programs and their kernels, ended processes, and nonsensical input.
+ * Virtual time.
  */
 #include <stdio.h>
 
@@ -63,7 +64,7 @@ static struct ttmon_dispatch *make_cfg(const struct ttmon_dispatch_cfg *cfg)
 	return d;
 }
 
-/* The stand-in never looks behind the pointer. */
+/* The stand-in never dereferences the pointer. */
 static struct ttmon_dispatch *make(void)
 {
 	static int some;
@@ -135,7 +136,7 @@ static void counts_are_differences(void **test)
 	assert_int_equal(v[0].count[TTMON_TT_FINISH], 5);
 	assert_int_equal(v[1].chip, 12);
 	assert_int_equal(v[1].count[TTMON_TT_WORKLOAD], 2);
-	/* One by one: what was left out is in the next one's count. */
+	/* One by one: calls that were left out are in the count of the next one. */
 	assert_int_equal(nr_told, 5);
 	assert_int_equal(ops_told[0].count, 1);
 	assert_int_equal(ops_told[1].count, 4);
@@ -156,14 +157,14 @@ static void repeated_and_late_records_count_once(void **test)
 	feed_workload(d, T, 10 * MS, 0, MESH, 100);
 	feed_workload(d, T, 9 * MS, 0, MESH, 90);
 	feed_workload(d, T, 11 * MS, 0, MESH, 101);
-	/* Counted, preempted, sent after another thread. */
+	/* It was counted, then preempted, and sent after the record of another thread. */
 	feed_workload(d, T, 12 * MS, 0, MESH, 100);
 	assert_int_equal(workloads(d, MESH), 101);
 	assert_int_equal(nr_told, 2);
 	ttmon_dispatch_free(d);
 }
 
-/* Two threads of one CPU count 1 and 2, and send them the other way round. */
+/* Two threads of one CPU count 1 and 2, and send these sums in reverse order. */
 static void sums_never_begin_anew(void **test)
 {
 	struct ttmon_dispatch *d = make();
@@ -186,14 +187,14 @@ static void sums_of_the_daemon_run_ahead(void **test)
 	feed_sums(d, T, 9 * MS, 0, MESH, 7);
 	feed_sums(d, T, 9 * MS, 1, MESH, 2);
 	assert_int_equal(workloads(d, MESH), 9);
-	/* Events that waited for their slots: told, not counted again. */
+	/* Events that waited for their slots: they are reported, but not counted again. */
 	feed_workload(d, T, 2 * MS, 0, MESH, 2);
 	feed_workload(d, T, 3 * MS, 0, MESH, 5);
 	ttmon_dispatch_slot(d, 3, &n, &busy);
 	assert_int_equal(n, 9);
 	assert_int_equal(nr_told, 3);
 	assert_int_equal(ops_told[2].count, 3);
-	/* After the end too. */
+	/* Also after the end of the process. */
 	feed_exit(d, T, 10 * MS);
 	feed_sums(d, T, 11 * MS, 0, MESH, 8);
 	feed_sums(d, T, 12 * MS, 0, MESH, 8);
@@ -201,7 +202,7 @@ static void sums_of_the_daemon_run_ahead(void **test)
 	ttmon_dispatch_free(d);
 }
 
-/* Any order, repeats and gaps: the count is the last sum of each CPU. */
+/* With any order, repeats and gaps the count is the last sum of each CPU. */
 static void random_order_of_records(void **test)
 {
 	(void)test;
@@ -307,7 +308,10 @@ static void pairs_in_ticks_of_the_tsc(void **test)
 	assert_int_equal(nr_runs, 0);
 	feed_tsc(d, 3600 * SEC + 300 * MS, (uint64_t)((double)(3600 * SEC + 300 * MS - 30) * tsc_ghz));
 	assert_int_equal(nr_runs, 0);
-	/* Now it is known, and what waited is told. Ticks that lead elsewhere are no pairs. */
+	/*
+	 * Now the clock is known, and the waiting runs are reported. Ticks that lead elsewhere are not used as
+	 * pairs.
+	 */
 	feed_tsc(d, 3600 * SEC + 400 * MS, (uint64_t)((double)(3600 * SEC + 400 * MS - 30) * tsc_ghz));
 	assert_int_equal(nr_runs, 2);
 	check_true(&runs[0], TTMON_CLOCK_PAIRS, 100 * US);
@@ -376,7 +380,7 @@ static void waiting_ends(void **test)
 		assert_int_equal(runs[i].error_ns, UINT64_MAX);
 		assert_int_equal(runs[i].enqueued_ns, 0);
 	}
-	/* The clock had its time: what comes now is told at once. */
+	/* The clock had enough time: further runs are reported at once. */
 	feed_runs(d, 4 * SEC, 10);
 	assert_int_equal(nr_runs, 20);
 	ttmon_dispatch_free(d);
@@ -421,7 +425,7 @@ static void clock_of_the_record(void **test)
 	for (uint64_t i = 0; i < 20; i++) {
 		uint64_t seen = 10 * SEC + i * MS;
 
-		/* host = (cycles - offset) / ghz; the last one's clock is off by an hour. */
+		/* host = (cycles - offset) / ghz; the clock of the last run is off by an hour. */
 		feed_run_sync(d, T, seen, 0, 3, cycles_at(seen - 150 * US), cycles_at(seen - 50 * US), GHZ,
 			      i == 19 ? 1000000 + (int64_t)(3600e9 * GHZ) : 1000000, 700);
 	}
@@ -429,7 +433,7 @@ static void clock_of_the_record(void **test)
 	for (size_t i = 0; i < 19; i++)
 		check_true(&runs[i], TTMON_CLOCK_RECORD, 710);
 	assert_int_equal(clock_of(d, 0)->clock, TTMON_CLOCK_RECORD);
-	/* Pairs are better. */
+	/* Pairs take precedence. */
 	feed_pairs(d, 0, 10100 * MS, 100);
 	assert_int_equal(nr_runs, 20);
 	feed_run_sync(d, T, 11 * SEC, 0, 3, cycles_at(11 * SEC - 150 * US), cycles_at(11 * SEC - 50 * US), GHZ, 1000000,
@@ -456,8 +460,8 @@ static void a_clock_against_the_callback_is_not_used(void **test)
 }
 
 /*
- * The device was opened again and nobody calibrated: three runs from the past, and the old pairs are
- * forgotten.
+ * The device was opened again and no pair was made since: three runs in the past, and the old pairs
+ * are forgotten.
  */
 static void a_counter_that_was_reset_is_seen_by_its_runs(void **test)
 {
@@ -485,7 +489,7 @@ static void a_counter_that_was_reset_is_seen_by_its_runs(void **test)
 	ttmon_dispatch_free(d);
 }
 
-/* And where pairs of the new counter come first, its runs are believed at once. */
+/* If pairs of the new counter come first, its runs are accepted at once. */
 static void a_counter_that_was_reset_is_seen_by_its_pairs(void **test)
 {
 	struct ttmon_dispatch *d = make();
@@ -517,7 +521,7 @@ static void envelope_knows_its_dispatch(void **test)
 	feed_object(d, 0, TTMON_TT_HAS_PROGRAMS);
 	feed_proc(d, T, 1 * SEC, 1 * SEC, TTMON_PROC_EXEC);
 	for (uint64_t i = 0; i < 8; i++) {
-		/* The daemon reads the sums of a process that has ended before the last events of it come. */
+		/* The daemon reads the sums of a process that has ended before the process's last events come. */
 		if (i == 5)
 			feed_sums(d, T, 1 * SEC + 4 * MS, 0, MESH, 8);
 		feed_workload(d, T, 1 * SEC + i * MS, 0, MESH, i + 1);
@@ -531,7 +535,9 @@ static void envelope_knows_its_dispatch(void **test)
 		assert_int_equal(runs[i].error_ns, 1 * SEC - 200 * US);
 		assert_int_equal(runs[i].enqueued_ns, 1 * SEC + 7 * MS);
 	}
-	/* A trace holds nobody knows how many programs: from now on it cannot be said. */
+	/*
+	 * A trace contains an unknown number of programs: from now on the enqueue time of a run is unknown.
+	 */
 	feed_dispatch(d, T, 3 * SEC, 0, MESH, TTMON_TT_TRACE, (const uint64_t[TTMON_TT_DISPATCH_MAX]){ 8, 1 });
 	feed_run(d, T, 3 * SEC + MS, 0, 1, 1, 2, GHZ);
 	assert_int_equal(runs[8].error_ns, UINT64_MAX);
@@ -558,7 +564,7 @@ static void envelope_of_a_process_seen_late_is_open(void **test)
 	/* The dispatch to this device, not the last one. */
 	assert_int_equal(runs[0].enqueued_ns, 1 * SEC);
 	assert_int_equal(runs[1].enqueued_ns, 1001 * MS);
-	/* With one device too: how many came before is not known. */
+	/* Also with one device: the number of earlier dispatches is unknown. */
 	nr_runs = 0;
 	feed_proc(d, T + 1, 3 * SEC, 500 * MS, TTMON_PROC_SEEN);
 	feed_workload(d, T + 1, 3 * SEC, 0, 0xd0, 1);
@@ -587,7 +593,7 @@ static void names_of_the_gone_make_room(void **test)
 	(void)test;
 	assert_int_equal(ttmon_disp_progs_new(16, &p), 0);
 	for (uint32_t i = 1; i <= 20000 && !err; i++) {
-		/* Its own comes in the middle, so that its place moves. */
+		/* Its own program comes in the middle, so that its place moves. */
 		ev.program = i == 5000 ? 7 : i;
 		snprintf(ev.name, sizeof(ev.name), "kernel %u", i);
 		err = ttmon_disp_progs_kernel(p, i == 5000 ? 2 : 1, &ev);
@@ -605,7 +611,7 @@ static void names_of_the_gone_make_room(void **test)
 	assert_null(ttmon_disp_progs_kernels(p, 0));
 	assert_null(ttmon_disp_progs_kernels(p, UINT32_MAX));
 	ttmon_disp_progs_drop(p, is_one, NULL);
-	/* The number stands for the same text for ever, or for none. */
+	/* The number always stands for the same text, or for none. */
 	assert_string_equal(ttmon_disp_progs_kernels(p, kernels), "kernel 5000");
 	assert_null(ttmon_disp_progs_kernels(p, other));
 	for (uint32_t i = 0; i < 2; i++) {
@@ -628,7 +634,8 @@ static void names_of_the_gone_make_room(void **test)
 }
 
 /*
- * The probes of its library became active after it had mapped it; told ahead of its exec, and after.
+ * The probes of the library became active after the process had mapped it; this is reported before its
+ * exec, and after it.
  */
 static void envelope_of_a_blind_process_is_open(void **test)
 {
@@ -640,7 +647,7 @@ static void envelope_of_a_blind_process_is_open(void **test)
 	for (uint32_t t = T; t < T + 4; t++) {
 		blind.h.tgid = t;
 		blind.how = t == T + 3;
-		blind.active_ns = t == T + 2 ? 900 * MS : 1001 * MS; /* of another process that had this pid */
+		blind.active_ns = t == T + 2 ? 900 * MS : 1001 * MS; /* of an earlier process with this pid */
 		if (t != T + 1)
 			ttmon_dispatch_apply(d, &blind.h, sizeof(blind));
 		feed_proc(d, t, 1 * SEC, 1 * SEC, TTMON_PROC_EXEC);
@@ -671,10 +678,10 @@ static void refused_records_are_counted(void **test)
 	feed_tsc(d, 3 * SEC, 5000 + 2000000000);
 	feed_pair(d, T, 3 * SEC, 0, 200 * SEC, 5);
 	assert_int_equal(nr_runs, 0);
-	/* One that ends before it starts waits for its layout, and then counts. */
+	/* A run that ends before it starts waits for its layout, and is then counted. */
 	assert_int_equal(clock_of(d, TTMON_TT_NO_LOGICAL)->refused, 3);
 	assert_int_equal(clock_of(d, 0)->refused, 1);
-	/* A pair that is refused is no run that is missed. */
+	/* A pair that is refused does not count as a missed run. */
 	assert_int_equal(nr_missed, 2);
 	ttmon_dispatch_finish(d);
 	assert_int_equal(nr_missed, 3);
@@ -683,8 +690,8 @@ static void refused_records_are_counted(void **test)
 }
 
 /*
- * Which layout a device's records have is said, whether another one fits as well, and what was refused
- * for it.
+ * Reports which layout the records of a device have, whether another one fits as well, and how many
+ * records were refused for that reason.
  */
 static void record_layouts_are_told(void **test)
 {
@@ -692,12 +699,12 @@ static void record_layouts_are_told(void **test)
 	uint64_t w[8] = { 4, 1000, 2000, bits(GHZ), 0, 0, 0, 0 };
 
 	(void)test;
-	/* Chip 0, no kernels, and no clock that leads near the callback: it is the same in all. */
+	/* Chip 0, no kernels, and no clock that maps near the callback: it is the same in all layouts. */
 	for (uint64_t i = 0; i < 20; i++)
 		feed_raw(d, T, 200 * SEC + i, w);
 	assert_non_null(clock_of(d, 0)->layout);
 	assert_false(clock_of(d, 0)->certain);
-	/* A chip in one, and nothing in another. */
+	/* A chip in one layout, and nothing in another. */
 	w[4] = 1;
 	feed_raw(d, T, 300 * SEC, w);
 	assert_int_equal(clock_of(d, TTMON_TT_NO_LOGICAL)->refused, 1);
@@ -710,7 +717,7 @@ static void record_layouts_are_told(void **test)
 	ttmon_dispatch_free(d);
 }
 
-/* A program that calibrates all the time does not keep the daemon busy with it. */
+/* A program that calibrates all the time does not keep the daemon busy. */
 static void pairs_are_limited(void **test)
 {
 	struct ttmon_dispatch *d = make();
@@ -749,8 +756,8 @@ static void dropped_records_are_told(void **test)
 /* ---- device time by slot ---- */
 
 /*
- * Runs of any length, some ahead of the newest event, some reported late: every nanosecond is in one
- * slot.
+ * Runs of any length, some ahead of the newest event, some reported late: every nanosecond is counted
+ * in exactly one slot.
  */
 static void device_time_is_conserved(void **test)
 {
@@ -780,13 +787,16 @@ static void device_time_is_conserved(void **test)
 		assert_true(nr_runs > 500);
 		assert_int_equal(all, told);
 		assert_int_equal(clock_of(d, 0)->busy_ns, told);
-		/* Nothing is kept back to come all at once. */
+		/* No time is held back and then counted all at once. */
 		assert_true(longest < 60 * MS);
 		ttmon_dispatch_free(d);
 	}
 }
 
-/* A run that the clock places past the end of its slot leaves there only what lies in it. */
+/*
+ * If the clock places the end of a run past the end of its slot, the slot gets only the part that lies
+ * in it.
+ */
 static void a_run_past_the_slot_is_split(void **test)
 {
 	struct ttmon_dispatch *d = make();
@@ -798,7 +808,10 @@ static void a_run_past_the_slot_is_split(void **test)
 	feed_runs(d, 1501 * MS, 4);
 	ttmon_dispatch_slot(d, 1599, &n, &busy);
 	nr_runs = 0;
-	/* Seen 1 us before the end of the slot; mapped to end 1 us after it, which its error allows. */
+	/*
+	 * The run was seen 1 us before the end of the slot, and its end is mapped to 1 us after it, which the
+	 * clock's error allows.
+	 */
 	feed_run(d, T, 1601 * MS - US, 0, 1, cycles_at(1599 * MS), cycles_at(1601 * MS + US), GHZ);
 	assert_int_equal(nr_runs, 1);
 	assert_int_equal(runs[0].clock, TTMON_CLOCK_PAIRS);
@@ -858,7 +871,7 @@ static void an_id_with_other_kernels_is_another_program(void **test)
 	feed_object(d, 0, 0);
 	for (int i = 0; i < 4; i++)
 		run_program(d, 7, 1);
-	/* Told late, and once more: still the same. */
+	/* The kernels are reported late, and once more: the result is the same. */
 	for (int i = 0; i < 2; i++) {
 		feed_kernel(d, T, 1, 7, 0, "a.cpp");
 		feed_kernel(d, T, 1, 7, 1, "b.cpp");
@@ -896,7 +909,7 @@ static void kernel_texts_are_bounded(void **test)
 	name[sizeof(name) - 1] = 0;
 	for (uint32_t i = 0; i < 100; i++)
 		feed_kernel(d, T, 1, 7, i, name);
-	/* A later one without its beginning says nothing. */
+	/* A later kernel without the earlier ones has no effect. */
 	feed_kernel(d, T, 1, 8, 3, "d.cpp");
 	for (int i = 0; i < 4; i++) {
 		run_program(d, 7, 1);
@@ -955,7 +968,7 @@ static void ended_processes_are_forgotten(void **test)
 		struct ttmon_dispatch *d = make_cfg(&(struct ttmon_dispatch_cfg){ .keep_all = keep });
 		size_t n;
 
-		/* Runs that are told at once, or that wait when their process is forgotten. */
+		/* Runs that are reported at once, or that wait when their process is forgotten. */
 		if (mode)
 			feed_object(d, 0, TTMON_TT_HAS_PROGRAMS);
 
@@ -967,11 +980,11 @@ static void ended_processes_are_forgotten(void **test)
 			feed_run(d, 99999, 11 * MS + i, 1, 3, i * 10, i * 10 + 5, 1.0);
 		for (uint32_t i = 0; i < 1000; i++)
 			life(d, 100 + i % 700, 20 * MS + i * MS);
-		/* One that runs on goes on where it was, though its entries have moved. */
+		/* A process that still runs continues its counts, though its entries have moved. */
 		feed_workload(d, 99999, 20 * SEC, 0, MESH, 7);
 		feed_run(d, 99999, 20 * SEC, 1, 3, 100, 105, 1.0);
 		feed_run(d, 99999, 20 * SEC, 1, 9, 200, 205, 1.0);
-		/* Every run of a forgotten process was told before. */
+		/* Every run of a forgotten process was reported before. */
 		ttmon_dispatch_finish(d);
 		assert_int_equal(nr_runs, 4 * 1002 + 2);
 		n = ttmon_dispatch_sums(d, &sums);
@@ -1006,12 +1019,12 @@ static void a_reused_tgid_is_another_process(void **test)
 
 	(void)test;
 	life(d, T, 1 * SEC);
-	/* Its exit was lost this time. */
+	/* Here the exit record was lost. */
 	feed_proc(d, T, 2 * SEC, 2 * SEC, TTMON_PROC_FORK);
 	feed_workload(d, T, 2 * SEC + 1, 0, MESH, 3);
 	feed_proc(d, T, 3 * SEC, 3 * SEC, TTMON_PROC_FORK);
 	feed_workload(d, T, 3 * SEC + 1, 0, MESH, 9);
-	/* Exec keeps the process. */
+	/* An exec does not make a new process. */
 	feed_proc(d, T, 4 * SEC, 3 * SEC, TTMON_PROC_EXEC);
 	feed_workload(d, T, 4 * SEC + 1, 0, MESH, 10);
 	assert_int_equal(ttmon_dispatch_sums(d, &v), 3);
@@ -1023,7 +1036,7 @@ static void a_reused_tgid_is_another_process(void **test)
 	ttmon_dispatch_free(d);
 }
 
-/* ---- nonsense ---- */
+/* ---- nonsensical input ---- */
 
 static uint64_t any(void)
 {
@@ -1072,7 +1085,7 @@ static void random_event(struct ttmon_dispatch *d, uint64_t now)
 			feed_proc(d, tgid, any(), any(), rnd() % 3);
 		break;
 	default:
-		/* Mostly of one layout, so that there are runs; two processes send nothing but rubbish. */
+		/* Mostly of one layout, so that there are runs; two processes send only invalid records. */
 		if (tgid > 1 && rnd() % 16) {
 			w[0] = w[0] % 300 | (rnd() % 3) << 32;
 			w[4] = 0x7f0000001000ULL;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_dispatch_slots.c: who had which device do how much in a slot. Rows are held against the sums of
- * the slot and against the views; what comes after the last slot, more pairs than there is room for,
- * processes that are forgotten. Virtual time.
+ * test_dispatch_slots.c: how much each process used each device in a slot. Rows are compared with the
+ * sums of the slot and with the views. Further cases: events after the last slot, more pairs than
+ * there is room for, and forgotten processes. Virtual time.
  */
 #include <stdio.h>
 
@@ -50,7 +50,7 @@ static struct ttmon_dispatch *make(bool keep_all)
 	return d;
 }
 
-/* Closes a slot and returns its first row: rows of it add up to what it said. */
+/* Closes a slot and returns its first row. The sum of its rows must be the sum that it reported. */
 static size_t close_slot(struct ttmon_dispatch *d, uint64_t no)
 {
 	static size_t seen;
@@ -82,13 +82,13 @@ static void check_row(size_t i, uint32_t tgid, uint32_t logical, uint32_t chip, 
 	assert_int_equal(rows[i].busy_ns, busy);
 }
 
-/* Cycles are nanoseconds. */
+/* One cycle is one nanosecond. */
 static void feed_ns(struct ttmon_dispatch *d, uint32_t tgid, uint32_t chip, uint64_t from, uint64_t to)
 {
 	feed_run_sync(d, tgid, to, chip, 1, from, to, GHZ, 0, 100);
 }
 
-/* Lets the layout be settled, and whatever waited be told. */
+/* Lets the layout be found, so that all waiting runs are reported. */
 static void settle(struct ttmon_dispatch *d, uint32_t tgid, uint64_t at)
 {
 	for (uint32_t i = 0; i < 40; i++)
@@ -108,12 +108,12 @@ static void a_row_for_each_process_and_device(void **test)
 	feed_workload(d, T + 1, 5 * MS + 4, 0, 0xd0, 1);
 	i = close_slot(d, 5);
 	assert_int_equal(nr_rows, 4);
-	/* The mesh and its first device are one. */
+	/* The mesh and its first device count as one. */
 	check_row(i, T, 0, 11, 3 + 4, 0);
 	check_row(i + 1, T, 1, 12, 2, 0);
 	check_row(i + 2, T, TTMON_TT_NO_LOGICAL, 0, 7, 0);
 	check_row(i + 3, T + 1, 0, 11, 1, 0);
-	/* A record that says nothing new, and none at all: no row. */
+	/* A record without new counts, or no record at all, makes no row. */
 	feed_workload(d, T, 6 * MS, 0, MESH, 3);
 	close_slot(d, 6);
 	close_slot(d, 7);
@@ -144,7 +144,10 @@ static void runs_and_dispatches_share_a_row(void **test)
 	ttmon_dispatch_free(d);
 }
 
-/* What a run has left when its slot closes is booked later, for whom it ran. */
+/*
+ * The rest of a run that is open when its slot closes is counted later, for the process for which it
+ * ran.
+ */
 static void an_open_run_keeps_its_owner(void **test)
 {
 	struct ttmon_dispatch *d = make(false);
@@ -154,7 +157,7 @@ static void an_open_run_keeps_its_owner(void **test)
 	feed_object(d, 0, TTMON_TT_HAS_PROGRAMS);
 	settle(d, T, 1 * SEC);
 	close_slot(d, 1000);
-	/* Its clock is ahead by 80 ns: the callback came before the end. */
+	/* Its clock is ahead by 80 ns: the callback came before the end of the run. */
 	feed_run_sync(d, T, 1002 * MS - 50, 1, 1, 1001 * MS + 10, 1002 * MS + 30, GHZ, 0, 100);
 	i = close_slot(d, 1001);
 	assert_int_equal(nr_rows - i, 1);
@@ -167,7 +170,7 @@ static void an_open_run_keeps_its_owner(void **test)
 	ttmon_dispatch_free(d);
 }
 
-/* Rows against the views: dispatches by process, device time by process and device. */
+/* Compares rows with the views: dispatches by process, device time by process and device. */
 static void check_views(struct ttmon_dispatch *d)
 {
 	const struct ttmon_tt_dispatch_sum *sums;
@@ -229,7 +232,7 @@ static void rows_are_the_sums(void **test)
 			}
 			close_slot(d, slot);
 		}
-		/* After the last slot: a fact of the daemon, and what still waits for a clock. */
+		/* After the last slot: a fact of the daemon, and a run that still waits for a clock. */
 		feed_sums(d, T, 1100 * MS, 9, MESH, 1000);
 		ttmon_dispatch_finish(d);
 		before = nr_rows;
@@ -242,8 +245,8 @@ static void rows_are_the_sums(void **test)
 }
 
 /*
- * More pairs in a slot than there is room for: more rows, nothing lost; also where they are forgotten
- * in the middle.
+ * More pairs in a slot than there is room for: there are more rows, and nothing is lost, also if pairs
+ * are forgotten in the middle.
  */
 static void very_many_at_once(void **test)
 {
@@ -283,7 +286,7 @@ static void very_many_at_once(void **test)
 		assert_int_equal(sum_n, n);
 		assert_int_equal(sum_busy, busy);
 		assert_int_equal(ttmon_dispatch_refused(d), 0);
-		/* The table is empty again, and still finds what is put in. */
+		/* The table is empty again, and still finds new entries. */
 		nr_rows = 0;
 		feed_workload(d, 9000, 10 * MS, 0, 0xd0, 1);
 		feed_workload(d, 9000, 10 * MS, 1, 0xd0, 1);
@@ -294,7 +297,7 @@ static void very_many_at_once(void **test)
 	}
 }
 
-/* Two processes of one number, one after the other, in one slot. */
+/* Two processes with the same tgid, one after the other, in one slot. */
 static void a_reused_tgid_has_its_own_row(void **test)
 {
 	struct ttmon_dispatch *d = make(false);

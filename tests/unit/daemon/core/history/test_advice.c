@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_advice.c: hot spots, cold spots and what to do about them. */
+/* test_advice.c: hot spots, cold spots, and the advice about them. */
 #include "tests/unit/feed/history_feed.h"
 
 #define T   10
@@ -12,7 +12,10 @@ static struct ttmon_history *h;
 static int setup(void **state)
 {
 	(void)state;
-	/* 1 ns a byte pageable, a quarter pinned, 4 ns a byte to pin, 1 ns a call: easy to work out. */
+	/*
+	 * 1 ns a byte pageable, a quarter of that pinned, 4 ns a byte to pin, 1 ns a call: simple to compute
+	 * by hand.
+	 */
 	h = feed_new((struct ttmon_history_cfg){ .keep_all = true,
 						 .pageable_bps = 1000000000,
 						 .pinned_bps = 4000000000,
@@ -65,7 +68,7 @@ static void pins_what_pays(void **state)
 	feed_alloc_at(h, T, 100, TTMON_METHOD_CUSTOM, A, 100000, site1);
 	copies(A, 100000, 5);
 	ttmon_history_finish(h, SEC);
-	/* 5 copies save 0.75 ns a byte each, pinning costs 4, of 25 pages: does not pay. */
+	/* 5 copies save 0.75 ns a byte each, pinning 25 pages costs 4 ns a byte: it does not pay. */
 	s = advice_for(TTMON_METHOD_CUSTOM, 1);
 	assert_int_equal(s.said.advice, TTMON_ADVICE_KEEP);
 	assert_int_equal(s.said.gain_ns, 5 * 75000 - 25 * 16384 - 2);
@@ -106,13 +109,13 @@ static void unpins_what_is_cold(void **state)
 	assert_int_equal(ttmon_history_coldspots(h, cold, 4), 1); /* one transfer, two allocations */
 	assert_int_equal(cold[0].bytes, 30 * PAGE);
 	assert_int_equal(cold[0].said.advice, TTMON_ADVICE_UNPIN);
-	/* Pages and calls, less what the copy saved. */
+	/* The cost of the pages and calls, less what the copy saved. */
 	assert_int_equal(cold[0].said.gain_ns, 30 * 16384 + 2 - 4096 * 3 / 4);
 	assert_int_equal(cold[0].size, 20 * PAGE);
 	s = advice_for(TTMON_METHOD_HOST_ALLOC, 1);
 	assert_int_equal(s.said.advice, TTMON_ADVICE_UNPIN);
 	assert_true(s.said.confidence > 0.79 && s.said.confidence < 0.81); /* 4 s / 5 s */
-	/* What the device writes back counts as well. */
+	/* Data that the device writes back counts as well. */
 	for (unsigned int i = 0; i < 160; i++)
 		feed_copy(h, T, (20 + i) * MS, TTMON_DIR_D2H, A, DEV, PAGE);
 	assert_int_equal(ttmon_history_coldspots(h, cold, 4), 0);
@@ -159,7 +162,10 @@ static void gpu_use(uint64_t ts, uint64_t addr, uint64_t size, uint64_t reads, u
 	APPLY(h, ev);
 }
 
-/* However many lie in a range; and after its end, or unknown, a process has nothing to be told of. */
+/*
+ * Any number of allocations can be in a range. After its end, or before it is known, a process gets no
+ * uses.
+ */
 static void every_piece_of_a_range_is_used(void **state)
 {
 	size_t procs;
@@ -178,7 +184,7 @@ static void every_piece_of_a_range_is_used(void **state)
 	assert_int_equal(ttmon_history_procs(h), procs);
 }
 
-/* Two of a site without a copy; a kernel reads one of them. */
+/* Two allocations of a site without a copy; a kernel reads one of them. */
 static void what_a_kernel_reads_is_not_cold(void **state)
 {
 	struct ttmon_spot cold[2];
@@ -202,7 +208,9 @@ static uint64_t gone(void)
 	return t.gpu_use_gone;
 }
 
-/* Uses are told late: each is booked to what was there when the kernel was launched. */
+/*
+ * Uses are reported late: each counts for the allocation that existed when the kernel was launched.
+ */
 static void memory_changes_hands_before_its_use_is_told(void **state)
 {
 	const struct ttmon_gpu_use *first, *second;
@@ -213,7 +221,7 @@ static void memory_changes_hands_before_its_use_is_told(void **state)
 	feed_alloc_at(h, T, 300, TTMON_METHOD_HOST_ALLOC, A, PAGE, site2);
 	gpu_use(150, A, PAGE, 1, 0, 8);
 	gpu_use(350, A, PAGE, 0, 2, 8);
-	/* Nothing was there: the kernel was still running when the memory was made. */
+	/* No allocation existed: the kernel was still running when the memory was allocated. */
 	gpu_use(250, A, PAGE, 0, 4, 8);
 	first = ttmon_history_alloc(h, 0)->traffic->gpu;
 	second = ttmon_history_alloc(h, 1)->traffic->gpu;
@@ -223,7 +231,7 @@ static void memory_changes_hands_before_its_use_is_told(void **state)
 	assert_int_equal(first->last_ns, 200);
 	assert_int_equal(second->writes, 6);
 	assert_int_equal(second->first_ns, 300);
-	/* Nor is anything there now. */
+	/* No allocation exists now either. */
 	feed_free(h, T, 400, 410, TTMON_METHOD_HOST_ALLOC, A);
 	gpu_use(360, A + 64, 64, 0, 8, 2);
 	assert_int_equal(second->writes, 14);
@@ -243,7 +251,7 @@ static uint64_t reads_of(uint64_t seq)
 	return use ? use->reads : 0;
 }
 
-/* A range of many allocations, some or all of which have gone. */
+/* A range with many allocations, of which some or all were freed. */
 static void each_that_has_gone_has_its_part(void **state)
 {
 	(void)state;
@@ -254,7 +262,7 @@ static void each_that_has_gone_has_its_part(void **state)
 	gpu_use(150, A, 4 * PAGE, 400, 0, 512);
 	for (unsigned int i = 0; i < 4; i++)
 		assert_int_equal(reads_of(i), 100);
-	/* Given out again since, as one with what lies between. */
+	/* The memory was allocated again, as one allocation with the memory between. */
 	feed_free(h, T, 300, 301, TTMON_METHOD_DEVICE, A + PAGE);
 	feed_free(h, T, 302, 303, TTMON_METHOD_DEVICE, A + 3 * PAGE);
 	feed_alloc_at(h, T, 400, TTMON_METHOD_DEVICE, A + PAGE, 4 * PAGE, site2);
@@ -263,11 +271,11 @@ static void each_that_has_gone_has_its_part(void **state)
 		assert_int_equal(reads_of(i), 200);
 	assert_int_equal(reads_of(4), 100);
 	assert_int_equal(gone(), 0);
-	/* Of these nothing held the first. */
+	/* None of these contained the first page. */
 	gpu_use(500, A, 2 * PAGE, 20, 0, 256);
 	assert_int_equal(reads_of(4), 110);
 	assert_int_equal(gone(), 1);
-	/* Between small ones of one page lies what is nobody's. */
+	/* Between small allocations of one page is memory that belongs to none. */
 	feed_alloc_at(h, T, 600, TTMON_METHOD_DEVICE, A + 100 * PAGE, 100, site1);
 	feed_alloc_at(h, T, 600, TTMON_METHOD_DEVICE, A + 100 * PAGE + 512, 100, site1);
 	gpu_use(700, A + 100 * PAGE, 640, 640, 0, 20);
@@ -276,7 +284,7 @@ static void each_that_has_gone_has_its_part(void **state)
 	assert_int_equal(gone(), 1);
 }
 
-/* What else ends with the process, and other processes, take nothing from it. */
+/* Other ends of the process's allocations, and other processes, take nothing from it. */
 static void the_last_uses_come_after_the_exit(void **state)
 {
 	(void)state;
@@ -293,7 +301,7 @@ static void the_last_uses_come_after_the_exit(void **state)
 	assert_int_equal(gone(), 0);
 }
 
-/* It may be what the program says. */
+/* The time of a use may be any value that the program reports. */
 static void time_of_a_use_is_not_that_of_its_process(void **state)
 {
 	(void)state;
@@ -366,7 +374,7 @@ static void hot_spots_are_unpinned_and_sorted(void **state)
 	assert_int_equal(ttmon_history_hotspots(h, hot, 8), 4);
 	assert_int_equal(hot[0].copied, 5000);
 	assert_int_equal(hot[0].allocs, 2);
-	/* Mappings without a name are each their own line; equal ones in order of allocation. */
+	/* Each mapping without a name has its own line; equal ones are in order of allocation. */
 	assert_int_equal(hot[1].copied, 4000);
 	assert_int_equal(hot[1].alloc_seq, 5);
 	assert_int_equal(hot[2].alloc_seq, 6);
@@ -392,7 +400,7 @@ static void mappings_of_one_name_are_one_line(void **state)
 	assert_int_equal(hot[0].copied, 200);
 }
 
-/* Memory in no mapping that is known may be anything. */
+/* Memory in no known mapping may be of any kind. */
 static void made_up_memory_is_unknown(void **state)
 {
 	(void)state;
@@ -425,7 +433,9 @@ static void folded_allocations_are_remembered(void **state)
 	assert_int_equal(ttmon_history_hotspots(s, hot, 4), 1);
 	assert_int_equal(hot[0].allocs, 10);
 	assert_int_equal(hot[0].copies, 70);
-	/* One at a time: one page that is given out again pays, a pin for each does not. */
+	/*
+	 * One at a time: one page that is allocated again and again pays, a pin for each allocation does not.
+	 */
 	assert_int_equal(hot[0].said.gain_ns, 70 * 750 - 16384 - 2);
 	assert_int_equal(hot[0].said.low_ns, 70 * 750 - 10 * (16384 + 2));
 	assert_int_equal(hot[0].said.advice, TTMON_ADVICE_ALLOCATE);
@@ -433,7 +443,7 @@ static void folded_allocations_are_remembered(void **state)
 	ttmon_history_free(s);
 }
 
-/* One page at a time, of which each is kept: the figures are the same as when they are folded. */
+/* One page at a time, each of which is kept: the figures are the same as when they are folded. */
 static void peaks_are_of_one_time(void **state)
 {
 	struct ttmon_spot s;
@@ -454,7 +464,7 @@ static void peaks_are_of_one_time(void **state)
 	assert_int_equal(s.back_copies, 70);
 }
 
-/* Prices are those that the trace shows, where nothing else is said. */
+/* Without configured prices, the prices that the trace shows are used. */
 static void prices_of_the_trace(void **state)
 {
 	struct ttmon_history *t = feed_new((struct ttmon_history_cfg){ .keep_all = true });
@@ -485,7 +495,7 @@ static void prices_of_the_trace(void **state)
 	ttmon_history_free(t);
 }
 
-/* By how often they were moved, pinned ones too, while they are there. */
+/* In order of the bytes moved, including pinned memory, while it is allocated. */
 static void hottest_allocations(void **state)
 {
 	uint64_t seqs[8];
@@ -510,7 +520,7 @@ static void hottest_allocations(void **state)
 	assert_int_equal(seqs[0], 1);
 }
 
-/* Transfers were not all seen: what pays pays, of the rest nothing is said. */
+/* Some transfers were not seen: advice to pin stands if it pays, other memory gets none. */
 static void unseen_transfers(void **state)
 {
 	struct ttmon_know *know;
@@ -565,7 +575,7 @@ static void advice_is_in_site_order(void **state)
 	free(spots);
 }
 
-/* Until their call sites are found, nothing is said of a hot buffer and a cold one. */
+/* Until their call sites are known, there is no advice about a hot buffer and a cold one. */
 static void sites_that_are_not_found_yet(void **state)
 {
 	struct ttmon_spot s;
@@ -586,8 +596,8 @@ static void sites_that_are_not_found_yet(void **state)
 }
 
 /*
- * A call without a stack has no call site, ever. The name that an allocator gave tells its memory from
- * other memory all the same.
+ * A call without a stack never gets a call site. The name that an allocator gave still distinguishes
+ * its memory.
  */
 static void memory_without_a_call_site(void **state)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_checkpoint.c: checkpoints in the history, and what was moved in the periods between them
+ * test_checkpoint.c: checkpoints in the history, and the transfers in the periods between them
  * (core/history/periods.h, core/history/period_view.h).
  */
 #include "tests/unit/feed/history_feed.h"
@@ -92,8 +92,8 @@ static void a_service_keeps_the_newest(void **state)
 }
 
 /*
- * A service gives the line of a process that ended to another one: what the first told must not be the
- * second's.
+ * A service gives the entry of a process that ended to another one: the checkpoints of the first must
+ * not be the second's.
  */
 static void gone_with_the_line_of_the_process(void **state)
 {
@@ -132,7 +132,7 @@ static void ends_by_label(void **state)
 	assert_int_equal(ttmon_period_ends_init(&e, marks, ARRAY_SIZE(marks), NULL, 3), 0);
 	assert_int_equal(ttmon_period_count(&e, 0), 3);
 	assert_string_equal(e.label[0], "step");
-	/* One each: the one that was told first. */
+	/* One of each kind: the one that was reported first. */
 	assert_int_equal(ttmon_period_count(&e, 1), 1);
 	assert_string_equal(e.label[1], "a");
 	assert_int_equal(ttmon_period_count(&e, 2), 0);
@@ -171,8 +171,8 @@ static void rows_say_when(void **state)
 	(void)state;
 	assert_int_equal(ttmon_periods_new(&p), 0);
 	/*
-	 * 0: each of 20 steps, two buffers taking turns, the last one larger; 1: all but the first, with one
-	 * hole.
+	 * 0: in each of 20 steps, two buffers taking turns, the last one larger; 1: in all steps but the
+	 * first, with one gap.
 	 */
 	for (uint32_t i = 0; i < 20; i++) {
 		ttmon_periods_alloc(p, 0, 100 + i % 2);
@@ -224,7 +224,7 @@ static void rows_say_when(void **state)
 	ttmon_periods_free(p);
 }
 
-/* Cells of one group and period become one when there is no more room: what was added stays. */
+/* Cells of one group and period are merged when there is no more room: the sums stay. */
 static void many_allocations_are_merged(void **state)
 {
 	struct ttmon_period_ask ask = { 1000, UINT32_MAX };
@@ -294,7 +294,7 @@ static void pinning_pays_after_some_periods(void **state)
 /* ---- of a history ---- */
 
 /*
- * A batch in each of 10 steps, weights in the first alone, a pinned buffer in none, results back each
+ * A batch in each of 10 steps, weights in the first only, a pinned buffer in none, results back each
  * time.
  */
 static struct ttmon_history *trained(bool keep_all)
@@ -357,7 +357,9 @@ static void view_of_a_period(void **state)
 	assert_int_equal(s->bytes, 8192);
 	ttmon_period_view_fini(&v);
 
-	/* From the first thing heard of it; and what came after the last checkpoint, up to now. */
+	/*
+	 * The period from the first event of the process; and the events after the last checkpoint, up to now.
+	 */
 	q.period = 0;
 	assert_int_equal(ttmon_history_period(h, &q, 2 * SEC, &v), 0);
 	assert_int_equal(v.from_ns, 1 * SEC);
@@ -382,8 +384,8 @@ static void view_of_a_period(void **state)
 }
 
 /*
- * A service lets go of what was freed long ago, and of the older events: the periods of that time are
- * not whole any more.
+ * A service drops memory that was freed long ago, and older events: the periods of that time are no
+ * longer complete.
  */
 static void old_periods_are_not_whole(void **state)
 {

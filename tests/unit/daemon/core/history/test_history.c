@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_history.c: allocation, free, registration, hint and reset calls, and what is pinned meanwhile.
+ * test_history.c: allocation, free, registration, hint and reset calls, and how much memory is pinned
+ * at the same time.
  */
 #include "tests/unit/feed/history_feed.h"
 
@@ -72,7 +73,8 @@ static void generations_tell_reuse_apart(void **state)
 		assert_int_equal(rec(i)->gen, i);
 	}
 	/*
-	 * Live things at one address have different generations too: (process, address, generation) is a key.
+	 * Live allocations at one address have different generations too: (process, address, generation) is a
+	 * key.
 	 */
 	feed_mmap(h, T, 500, A, 8192);
 	feed_alloc(h, T, 510, TTMON_METHOD_REGISTERED, A, 4096);
@@ -108,7 +110,7 @@ static void late_free_goes_to_the_superseded_one(void **state)
 	assert_int_equal(proc()->pinned_bytes, 0);
 }
 
-/* A lost free: whatever overlaps the new range is gone. */
+/* A free was lost: all allocations that overlap the new range have ended. */
 static void new_range_supersedes_all_it_overlaps(void **state)
 {
 	(void)state;
@@ -128,7 +130,7 @@ static void unknown_frees_are_counted(void **state)
 	(void)state;
 	feed_free(h, T, 100, 110, TTMON_METHOD_HOST_ALLOC, A);
 	feed_alloc(h, T, 200, TTMON_METHOD_HOST_ALLOC, A, 4096);
-	feed_free(h, T, 190, 230, TTMON_METHOD_HOST_ALLOC, A);	   /* of one that was there before the trace */
+	feed_free(h, T, 190, 230, TTMON_METHOD_HOST_ALLOC, A);	   /* of memory that was allocated before the trace */
 	feed_free(h, T, 250, 260, TTMON_METHOD_HOST_ALLOC, A + 1); /* not a base address */
 	assert_int_equal(proc()->unknown_frees, 3);
 	assert_int_equal(rec(0)->free_ns, 0);
@@ -203,7 +205,7 @@ static void failed_calls_leave_nothing(void **state)
 	assert_int_equal(rec(0)->free_ns, 0);
 	assert_int_equal(proc()->failed, 5);
 	assert_int_equal(ttmon_history_errors(h, &errors), 4);
-	/* In order of (process, function, error). */
+	/* In the order of (process, function, error). */
 	assert_int_equal(errors[0].fn, FN_HOST);
 	assert_int_equal(errors[0].err, 2);
 	assert_int_equal(errors[0].count, 2);
@@ -279,7 +281,7 @@ static void peaks_follow_event_order(void **state)
 	feed_alloc(h, T, 140, TTMON_METHOD_MANAGED, A + (1 << 20), 100 * PAGE);
 	feed_alloc(h, T, 150, TTMON_METHOD_DEVICE, A + (2 << 20), 100 * PAGE);
 	assert_int_equal(feed_totals(h).pinned_pages, 11);
-	/* Nor does it pin the page that it shares with something pinned. */
+	/* Nor does it pin the page that it shares with pinned memory. */
 	feed_alloc(h, T, 160, TTMON_METHOD_DEVICE, A + (4 << 20), 100);
 	feed_alloc(h, T, 170, TTMON_METHOD_HOST_ALLOC, A + (4 << 20) + 100, 100);
 	assert_int_equal(feed_totals(h).pinned_pages, 12);
@@ -316,7 +318,7 @@ static void readonly_and_unobserved_are_marked(void **state)
 	(void)state;
 	feed_alloc_full(h, ev, NULL);
 	assert_true(rec(0)->bits & TTMON_AL_READONLY);
-	/* At entry the address of an allocation is not known: it is counted, but has no life. */
+	/* At the entry the address of an allocation is unknown: it is counted, but has no record. */
 	ev = (struct ttmon_ev_alloc){ .h = feed_head(TTMON_EV_ALLOC, T, 200),
 				      .entry_ns = 200,
 				      .size = 4096,
@@ -407,8 +409,8 @@ static void hints_reach_what_they_are_about(void **state)
 }
 
 /*
- * What an allocator registered and gave out in pieces: a kernel may read what lies behind the address
- * asked for.
+ * Memory that an allocator registered and handed out in pieces: a kernel may read beyond the requested
+ * address.
  */
 static void device_ptr_of_registered(void **state)
 {
@@ -431,14 +433,17 @@ static void device_ptr_of_registered(void **state)
 	assert_false(rec(2)->bits & TTMON_AL_DEVICE_PTR);
 	ev.hint = TTMON_HINT_DEVICE_PTR;
 	APPLY(h, ev);
-	/* That of a piece leads to the piece; asked for between pieces, to all that lies behind. */
+	/*
+	 * A pointer to a piece allows access to this piece; a pointer between pieces allows access to all
+	 * memory behind it.
+	 */
 	for (unsigned int i = 0; i < 5; i++)
 		assert_int_equal(!!(rec(i)->bits & TTMON_AL_DEVICE_PTR), i == 0 || i == 2);
 	ev.addr = A + 2 * PAGE;
 	APPLY(h, ev);
 	for (unsigned int i = 0; i < 5; i++)
 		assert_int_equal(!!(rec(i)->bits & TTMON_AL_DEVICE_PTR), i == 0 || i == 2 || i == 3);
-	/* Memory of its own, that nobody registered, is not what such a pointer can be had of. */
+	/* Memory of its own that was never registered has no such pointer. */
 	ev.addr = A + 4 * PAGE;
 	APPLY(h, ev);
 	assert_false(rec(4)->bits & TTMON_AL_DEVICE_PTR);
@@ -450,8 +455,8 @@ static void copy_from(uint64_t ts, uint64_t addr, uint64_t bytes)
 }
 
 /*
- * What an allocator gives out of pinned memory has the copies of it; the pages are counted once, those
- * of what it is of.
+ * Pieces that an allocator hands out of pinned memory get the copies; the pages are counted once, for
+ * the memory that contains the pieces.
  */
 static void pieces_of_pinned_memory(void **state)
 {
@@ -465,7 +470,7 @@ static void pieces_of_pinned_memory(void **state)
 		feed_alloc(h, T, ts, methods[i], at, 4 * PAGE);
 		feed_alloc(h, T, ts + 1, TTMON_METHOD_CUSTOM, at, 1000);
 		feed_alloc(h, T, ts + 2, TTMON_METHOD_CUSTOM, at + PAGE, 2 * PAGE);
-		/* Not all of it is pinned. */
+		/* Only part of it is pinned. */
 		feed_alloc(h, T, ts + 3, TTMON_METHOD_CUSTOM, at + 3 * PAGE + 100, PAGE);
 		assert_int_equal(rec(n + 1)->method, TTMON_METHOD_PIECE);
 		assert_int_equal(rec(n + 2)->method, TTMON_METHOD_PIECE);
@@ -474,13 +479,16 @@ static void pieces_of_pinned_memory(void **state)
 		assert_int_equal(proc()->pinned_pages, 4);
 		assert_int_equal(proc()->pinned_bytes, 4 * PAGE);
 		copy_from(ts + 10, at, 1000);
-		copy_from(ts + 11, at + 900, 200); /* 100 of the piece, 100 of what is not given out */
+		copy_from(ts + 11, at + 900, 200); /* 100 from the piece, 100 from memory that is not handed out */
 		copy_from(ts + 12, at + 2 * PAGE, PAGE);
 		assert_int_equal(rec(n)->traffic->bytes[TTMON_RDIR_H2D], 100);
 		assert_int_equal(rec(n + 1)->traffic->bytes[TTMON_RDIR_H2D], 1100);
 		assert_int_equal(rec(n + 2)->traffic->bytes[TTMON_RDIR_H2D], PAGE);
 		assert_int_equal(proc()->xfer[TTMON_RDIR_H2D][TTMON_MEM_PINNED].copies, 3 * (i + 1));
-		/* Freed by the allocator's own free, given out again; the last one ends with what it is of. */
+		/*
+		 * Freed by the allocator's own free, and handed out again; the last one ends with the memory that
+		 * contains it.
+		 */
 		feed_free(h, T, ts + 20, ts + 20, TTMON_METHOD_CUSTOM, at);
 		assert_int_equal(rec(n + 1)->end, TTMON_END_FREE);
 		assert_int_equal(rec(n)->end, TTMON_END_LIVE);
@@ -499,8 +507,8 @@ static void pieces_of_pinned_memory(void **state)
 }
 
 /*
- * Memory told twice is no piece; an arena that is registered later frees what it gave out; a free that
- * comes after the end is known.
+ * Memory that is reported twice is not a piece. An arena that is registered later frees the pieces
+ * handed out of it. A free that comes after that end is known.
  */
 static void what_is_a_piece(void **state)
 {
@@ -548,7 +556,7 @@ static void reset_frees_what_the_device_held(void **state)
 	alloc_on(101, TTMON_METHOD_HOST_ALLOC, A + PAGE, 1);
 	alloc_on(102, TTMON_METHOD_MANAGED, A + 2 * PAGE, 0);
 	alloc_on(103, TTMON_METHOD_REGISTERED, A + 3 * PAGE, 0);
-	alloc_on(104, TTMON_METHOD_POOL, A + 4 * PAGE, -1); /* made on an unknown device */
+	alloc_on(104, TTMON_METHOD_POOL, A + 4 * PAGE, -1); /* allocated on an unknown device */
 	alloc_on(105, TTMON_METHOD_CUSTOM, A + 5 * PAGE, 0);
 	alloc_on(106, TTMON_METHOD_REGISTERED, A + 6 * PAGE, 1);
 	feed_mmap(h, T, 107, A + (1 << 20), PAGE);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_history_copies.c: transfers: direction, memory of the host side, shares of straddled
- * allocations, heat, kept events.
+ * test_history_copies.c: transfers: direction, memory on the host side, shares of allocations that a
+ * copy straddles, heat, kept events.
  */
 #include "tests/unit/feed/history_feed.h"
 
@@ -101,7 +101,7 @@ static void registered_memory_is_pinned(void **state)
 	assert_int_equal(rec(3)->traffic->copies[TTMON_RDIR_H2D], 0);
 }
 
-/* What the copy before lay in is remembered, but only until something changes there. */
+/* The memory of the last copy is cached, but only until something changes there. */
 static void same_address_lies_in_something_else(void **state)
 {
 	(void)state;
@@ -109,7 +109,9 @@ static void same_address_lies_in_something_else(void **state)
 	feed_alloc(h, T, 110, TTMON_METHOD_REGISTERED, MAP + 8192, 8192);
 	feed_copy(h, T, 120, TTMON_DIR_H2D, DEV, MAP + 12288, 100);
 	feed_copy(h, T, 130, TTMON_DIR_H2D, DEV, MAP + 8192, 100);
-	/* Of two registrations the one that begins last; before it, the other. */
+	/*
+	 * Of two registrations the copy belongs to the one that begins last; before that one, to the other.
+	 */
 	feed_alloc(h, T, 140, TTMON_METHOD_REGISTERED, MAP + 12288, 8192);
 	feed_copy(h, T, 150, TTMON_DIR_H2D, DEV, MAP + 12288, 100);
 	feed_copy(h, T, 160, TTMON_DIR_H2D, DEV, MAP + 8192, 100);
@@ -128,7 +130,7 @@ static void straddling_copy_is_shared(void **state)
 	struct ttmon_aev ev[2];
 
 	(void)state;
-	/* The mapping up to the registration in it, that, and the rest of the mapping. */
+	/* The mapping up to the registration in it, the registration, and the rest of the mapping. */
 	feed_alloc(h, T, 50, TTMON_METHOD_REGISTERED, MAP + 8192, 4096);
 	feed_copy(h, T, 100, TTMON_DIR_H2D, DEV, MAP + 4096, 16384);
 	assert_int_equal(xfer(TTMON_RDIR_H2D, TTMON_MEM_PAGEABLE).copies, 1);
@@ -138,7 +140,7 @@ static void straddling_copy_is_shared(void **state)
 	assert_int_equal(rec(3)->traffic->copies[TTMON_RDIR_H2D], 2);
 	assert_int_equal(feed_events(rec(4), ev, 2), 1);
 	assert_int_equal(ev[0].bits & TTMON_AB_STRADDLE, 0);
-	assert_int_equal(feed_events(rec(3), ev, 2), 3); /* the registration was told to it */
+	assert_int_equal(feed_events(rec(3), ev, 2), 3); /* the registration was reported for it */
 	assert_int_equal(ev[1].bits, TTMON_AB_STRADDLE | TTMON_AB_STAGED);
 	assert_int_equal(ev[1].bytes, 4096);
 }
@@ -214,7 +216,7 @@ static void default_of_unknown_pointer(void **state)
 	struct ttmon_aev ev[1];
 
 	(void)state;
-	/* No list of mappings: nothing is guessed, and a list is asked for. */
+	/* There is no list of mappings: nothing is assumed, and a list is requested. */
 	feed_copy(h, T, 100, TTMON_DIR_DEFAULT, DEV, NOWHERE, 64);
 	assert_int_equal(xfer(TTMON_RDIR_UNKNOWN, TTMON_MEM_UNKNOWN).copies, 1);
 	assert_int_equal(ttmon_history_allocs(h), 4);
@@ -224,7 +226,7 @@ static void default_of_unknown_pointer(void **state)
 	assert_int_equal(tgid, T);
 	assert_int_equal(ttmon_history_want_maps(h, &tgid, 1), 0);
 
-	/* A list, but it grows old: the known side decides. */
+	/* There is a list, but it is old: the known side decides. */
 	feed_map(h, T, 200, MAP, MAP + SIZE, "");
 	feed_maps_done(h, T, 200, 201, 1);
 	feed_copy(h, T, 300, TTMON_DIR_DEFAULT, PIN, NOWHERE, 64);
@@ -305,15 +307,17 @@ static void made_up_memory_grows_where_copies_overlap(void **state)
 	feed_copy(h, T, 110, TTMON_DIR_H2D, DEV, NOWHERE + 600, 1000); /* they overlap: the same one grows */
 	assert_ptr_equal(ttmon_history_find(h, T, NOWHERE + 1599), a);
 	assert_int_equal(a->size, 1500);
-	feed_copy(h, T, 120, TTMON_DIR_H2D, DEV, NOWHERE + 3 * PAGE, 500); /* apart */
-	feed_copy(h, T, 125, TTMON_DIR_H2D, DEV, NOWHERE + 1600, 100);	   /* side by side is apart too */
+	feed_copy(h, T, 120, TTMON_DIR_H2D, DEV, NOWHERE + 3 * PAGE, 500); /* separate */
+	feed_copy(h, T, 125, TTMON_DIR_H2D, DEV, NOWHERE + 1600, 100);	   /* adjacent ranges are separate too */
 	assert_int_equal(ttmon_history_allocs(h), 7);
 	feed_copy(h, T, 130, TTMON_DIR_H2D, DEV, NOWHERE + 1599, 3 * PAGE); /* of all three */
 	assert_int_equal(a->size, 3 * PAGE + 1599 - 100);
 	assert_int_equal(rec(5)->end, TTMON_END_MERGED);
 	assert_int_equal(rec(6)->end, TTMON_END_MERGED);
 	assert_ptr_equal(ttmon_history_find(h, T, NOWHERE + 3 * PAGE), a);
-	/* All copies are there, those of the others at their place and in order of time. */
+	/*
+	 * All copies are there; those of the merged extents have the right offsets and are in order of time.
+	 */
 	assert_int_equal(feed_events(a, ev, 5), 5);
 	assert_int_equal(ev[2].ts_ns, 120);
 	assert_int_equal(ev[2].offset, 3 * PAGE - 100);
@@ -323,7 +327,7 @@ static void made_up_memory_grows_where_copies_overlap(void **state)
 	assert_int_equal(a->traffic->bytes[TTMON_RDIR_H2D], 1000 + 1000 + 500 + 100 + 3 * PAGE);
 	assert_int_equal(proc()->unmatched, 5);
 	assert_int_equal(xfer(TTMON_RDIR_H2D, TTMON_MEM_UNKNOWN).copies, 5);
-	/* Where it begins earlier its offsets count from there. */
+	/* If it begins earlier, its offsets count from there. */
 	feed_copy(h, T, 140, TTMON_DIR_H2D, DEV, NOWHERE, 200);
 	a = ttmon_history_find(h, T, NOWHERE);
 	assert_int_equal(a->size, 3 * PAGE + 1599);
@@ -402,13 +406,13 @@ static void rect_copy_touches_rows(void **state)
 		assert_int_equal(a->traffic->page_heat->copies[i], i < 8 && i % 2 == 0);
 	assert_int_equal(rec(1)->traffic->bytes[TTMON_RDIR_H2D], 4000);
 
-	/* Past the end of what holds its beginning. */
+	/* Past the end of the allocation that contains its begin. */
 	ev.h.ts_ns = 110;
 	ev.rows = 100;
 	APPLY(h, ev);
 	assert_int_equal(feed_events(rec(4), aev, 1), 2);
 	assert_int_equal(rec(4)->traffic->bytes[TTMON_RDIR_H2D], 4000 + 100000);
-	/* Sizes that do not fit 64 bits. */
+	/* Sizes that overflow 64 bits. */
 	ev.h.ts_ns = 120;
 	ev.width = ev.rows = ev.slices = ev.spitch = ev.dpitch = UINT64_MAX;
 	APPLY(h, ev);
@@ -438,7 +442,7 @@ static void events_have_a_limit(void **state)
 	a = ttmon_history_alloc(small, 0);
 	assert_int_equal(a->traffic->nr_events, 3);
 	assert_int_equal(a->traffic->events_dropped, 2);
-	assert_int_equal(a->traffic->copies[TTMON_RDIR_H2D], 5); /* the sums go on */
+	assert_int_equal(a->traffic->copies[TTMON_RDIR_H2D], 5); /* the sums continue */
 	assert_int_equal(a->traffic->heat->copies[0], 5);
 	assert_int_equal(feed_totals(small).events_dropped, 2);
 	assert_true(feed_totals(small).limited);
@@ -464,7 +468,7 @@ static void site_gets_the_transfers_of_its_allocations(void **state)
 	assert_int_equal(s->live_bytes, PAGE);
 }
 
-/* Copies of 100 bytes from pinned memory that stand for 2^n others each. */
+/* Copies of 100 bytes from pinned memory, each of which stands for 2^n copies. */
 static void feed_sampled(uint64_t ts, unsigned int n)
 {
 	struct ttmon_ev_copy ev = feed_make_copy(T, ts, TTMON_DIR_H2D, DEV, PIN, 100);
@@ -485,7 +489,7 @@ static void sampled_copies_stand_for_others(void **state)
 	for (uint64_t i = 0; i < 3; i++)
 		feed_sampled(200 + i, 6);
 	feed_sampled(300, 1);
-	/* What was told is booked as ever. */
+	/* The reported copies are counted as usual. */
 	assert_int_equal(xfer(TTMON_RDIR_H2D, TTMON_MEM_PINNED).copies, 5);
 	assert_int_equal(xfer(TTMON_RDIR_H2D, TTMON_MEM_PINNED).bytes, 500);
 	assert_int_equal(feed_events(rec(0), ev, 5), 5);

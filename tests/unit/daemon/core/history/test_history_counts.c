@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_history_counts.c: the counters that only grow: by method, findings, failures, durations of pin
- * calls.
+ * test_history_counts.c: the counters that only grow: allocations by method, findings, failures,
+ * durations of pin calls.
  */
 #include "tests/unit/feed/history_feed.h"
 
@@ -61,7 +61,7 @@ static void methods_are_counted_apart(void **state)
 	assert_int_equal(proc()->by_method[M].live_bytes, 20);
 	assert_int_equal(proc()->by_method[TTMON_METHOD_DEVICE].live_bytes, 100);
 	assert_int_equal(proc()->by_method[TTMON_METHOD_MMAP].allocs, 0);
-	/* However they end. */
+	/* However the allocations end. */
 	feed_exit(h, T, 200);
 	assert_int_equal(proc()->by_method[M].ends, 2);
 	assert_int_equal(proc()->by_method[TTMON_METHOD_DEVICE].ends, 1);
@@ -96,7 +96,7 @@ static void pages_are_those_touched_each_time(void **state)
 	assert_int_equal(method(REG).pages, 7);
 }
 
-/* An undone allocation was counted; it ends, and has failed. */
+/* An allocation that was undone was counted: it ends, and has failed. */
 static void what_never_was_ends(void **state)
 {
 	struct ttmon_tt_alloc in = { .ts_ns = 100, .bytes = PAGE, .fn = 256, .method = TTMON_METHOD_TT_L1 };
@@ -156,13 +156,13 @@ static void pin_calls_are_timed(void **state)
 	assert_int_equal(times(M, true).count[8], 1);
 	assert_int_equal(times(M, true).sum_ns, 20 * MS);
 	assert_int_equal(times(M, true).unobserved, 1);
-	/* Nobody called anything. */
+	/* No call was made. */
 	feed_exit(h, T, 600 * SEC);
 	assert_int_equal(times(M, true).sum_ns, 20 * MS);
 	assert_int_equal(times(M, true).unobserved, 1);
 }
 
-/* Its address was given out again before it came back: it is still a call that unpinned. */
+/* Its address was allocated again before the free returned: it is still a call that unpinned. */
 static void the_free_of_a_ghost_is_timed(void **state)
 {
 	(void)state;
@@ -195,7 +195,7 @@ static void pins_of_tt_kmd_are_timed(void **state)
 	assert_int_equal(times(TTMON_METHOD_TT_DMA, false).sum_ns, 30);
 	tt_pin(TTMON_TT_UNPIN, A, 400000, 40);
 	assert_int_equal(times(REG, true).sum_ns, 40);
-	/* The end of the file ends the rest. */
+	/* Closing the file ends the other pins. */
 	tt_pin(TTMON_TT_CLOSE, 0, 500000, 50);
 	assert_int_equal(method(REG).ends, 2);
 	assert_int_equal(times(REG, true).sum_ns, 40);
@@ -257,7 +257,7 @@ static void failures_are_bounded_and_none_is_lost(void **state)
 	assert_int_equal(sum, 1502);
 }
 
-/* 5000 processes use 4097 lines and a few. */
+/* 5000 processes use 4097 entries and a few more. */
 static void nothing_falls_when_a_line_is_used_again(void **state)
 {
 	const struct ttmon_failure *f;

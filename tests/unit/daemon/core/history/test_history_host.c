@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_history_host.c: ordinary mappings: events, lists, and both at once. */
+/* test_history_host.c: ordinary mappings: from events, from lists, and from both. */
 #include "tests/unit/feed/history_feed.h"
 
 #define T   10
@@ -71,7 +71,7 @@ static void unmapping_a_part_splits(void **state)
 	feed_mmap(h, T, 100, A, 10 * PAGE);
 	feed_copy(h, T, 110, TTMON_DIR_H2D, DEV, A, 100);
 	feed_munmap(h, T, 200, A + 4 * PAGE, 2 * PAGE);
-	/* The first piece keeps identity and history, the other is a new allocation. */
+	/* The first piece keeps its identity and history, the other is a new allocation. */
 	assert_ptr_equal(at(A), rec(0));
 	assert_int_equal(rec(0)->size, 4 * PAGE);
 	assert_int_equal(rec(0)->traffic->nr_events, 1);
@@ -80,11 +80,11 @@ static void unmapping_a_part_splits(void **state)
 	assert_int_equal(rec(1)->size, 4 * PAGE);
 	assert_int_equal(rec(1)->alloc_ns, 200);
 	assert_int_equal(rec(1)->traffic->copies[TTMON_RDIR_H2D], 0);
-	/* The front goes: the rest keeps identity. */
+	/* The front is unmapped: the rest keeps its identity. */
 	feed_munmap(h, T, 210, A, PAGE);
 	assert_int_equal(rec(0)->addr, A + PAGE);
 	assert_int_equal(rec(0)->size, 3 * PAGE);
-	/* One call over several. */
+	/* One call unmaps several. */
 	feed_munmap(h, T, 220, A + 2 * PAGE, 6 * PAGE);
 	assert_int_equal(rec(0)->size, PAGE);
 	assert_int_equal(rec(1)->addr, A + 8 * PAGE);
@@ -126,7 +126,7 @@ static void text_is_no_allocation(void **state)
 	(void)state;
 	feed_mmap(h, T, 90, A, PAGE);
 	APPLY(h, ev);
-	assert_null(at(A)); /* but it took the place of what was there */
+	assert_null(at(A)); /* but it replaced the mapping that was there */
 	feed_map_full(h, map, "/usr/lib/libc.so.6");
 	map.start += PAGE;
 	map.end += PAGE;
@@ -168,7 +168,7 @@ static void mremap_moves_keep_identity(void **state)
 	assert_int_equal(rec(0)->size, 8 * PAGE);
 	assert_int_equal(rec(0)->traffic->copies[TTMON_RDIR_H2D], 1);
 	assert_int_equal(rec(1)->addr, B + 8 * PAGE);
-	/* A part of it moves on. */
+	/* A part of it is moved. */
 	feed_mremap(h, T, 290, 300, B + 2 * PAGE, 2 * PAGE, A, 2 * PAGE);
 	assert_int_equal(rec(0)->size, 2 * PAGE);
 	assert_int_equal(at(A)->size, 2 * PAGE);
@@ -181,7 +181,9 @@ static void mremap_takes_only_what_was_there_at_entry(void **state)
 {
 	(void)state;
 	feed_mmap(h, T, 100, A, 4 * PAGE);
-	/* Given up at 190, another thread got the addresses at 195, the call returned at 200. */
+	/*
+	 * The range was moved away at 190, another thread got the addresses at 195, the call returned at 200.
+	 */
 	feed_mmap(h, T, 195, A, 4 * PAGE);
 	feed_mremap(h, T, 190, 200, A, 4 * PAGE, B, 4 * PAGE);
 	assert_ptr_equal(at(A), rec(1));
@@ -206,7 +208,7 @@ static void mremap_of_unknown_memory(void **state)
 	APPLY(h, ev); /* MREMAP_DONTUNMAP: the old range stays */
 	assert_non_null(at(A));
 	assert_non_null(at(B + (1 << 20)));
-	/* Ranges that overlap, which the kernel refuses, must not upset anything. */
+	/* Overlapping ranges, which the kernel refuses, must do no harm. */
 	feed_mremap(h, T, 390, 400, B, 4 * PAGE, B + PAGE, 4 * PAGE);
 	assert_non_null(at(B + 4 * PAGE));
 	assert_int_equal(mapped_bytes(), (5 + 2) * PAGE);
@@ -215,7 +217,7 @@ static void mremap_of_unknown_memory(void **state)
 static void brk_moves_the_end_of_the_heap(void **state)
 {
 	(void)state;
-	feed_brk(h, T, 100, A); /* asks */
+	feed_brk(h, T, 100, A); /* requests a list */
 	assert_null(at(A));
 	feed_brk(h, T, 110, A + 10 * PAGE);
 	assert_string_equal(at(A)->name, "[heap]");
@@ -249,7 +251,7 @@ static void unmapping_registered_memory_is_a_finding(void **state)
 	assert_int_equal(rec(1)->end, TTMON_END_UNMAPPED);
 	assert_int_equal(proc()->findings[TTMON_FINDING_UNMAP_REGISTERED], 1);
 	assert_int_equal(proc()->pinned_pages, 0);
-	/* The unregister that comes after all is not an unknown one. */
+	/* The unregister call that still comes is not counted as unknown. */
 	feed_free(h, T, 300, 310, TTMON_METHOD_REGISTERED, A + PAGE);
 	assert_int_equal(rec(1)->end, TTMON_END_UNMAPPED);
 	assert_int_equal(rec(1)->unpin_ns, 10);
@@ -267,7 +269,10 @@ static void first_list_is_older_than_the_trace(void **state)
 	assert_null(at(A)->name);
 	assert_string_equal(at(B)->name, "/dev/shm/x");
 
-	/* Second list: what is there stays, what is new is not old, what is gone is freed. */
+	/*
+	 * Second list: a mapping that is in both stays, a new one is not marked as old, a missing one has been
+	 * freed.
+	 */
 	feed_map(h, T, 200, A, A + 4 * PAGE, "");
 	feed_map(h, T, 200, B + PAGE, B + 2 * PAGE, "");
 	feed_maps_done(h, T, 200, 201, 2);
@@ -327,17 +332,17 @@ static void list_names_what_events_could_not(void **state)
 }
 
 /*
- * The list is applied at once, events wait for their slot: what they say of the time before it is in
- * it already.
+ * The list is applied at once, but events wait for their slot: what they report about earlier times is
+ * already in the list.
  */
 static void events_before_the_list_are_in_it(void **state)
 {
 	(void)state;
 	feed_map(h, T, 200, A, A + 4 * PAGE, "");
 	feed_maps_done(h, T, 200, 201, 1);
-	feed_munmap(h, T, 150, A, 4 * PAGE); /* of what was there before */
+	feed_munmap(h, T, 150, A, 4 * PAGE); /* of the mapping that was there before */
 	assert_ptr_equal(at(A), rec(0));
-	feed_mmap(h, T, 160, A, 4 * PAGE); /* that is the one in the list */
+	feed_mmap(h, T, 160, A, 4 * PAGE); /* this is the mapping in the list */
 	assert_ptr_equal(at(A), rec(0));
 	assert_int_equal(rec(0)->alloc_ns, 160);
 	assert_false(rec(0)->bits & TTMON_AL_OLD);
@@ -358,7 +363,7 @@ static void events_after_the_list_win(void **state)
 	feed_munmap(h, T, 210, A, 2 * PAGE);
 	feed_mmap(h, T, 220, B, PAGE);
 	feed_mmap(h, T, 230, B + (1 << 20), PAGE);
-	/* Read at 200, came in after those. */
+	/* The list was read at 200, and comes in after those events. */
 	feed_map(h, T, 200, A, A + 4 * PAGE, "");
 	feed_map(h, T, 200, B, B + 6 * PAGE, "");
 	feed_maps_done(h, T, 200, 205, 2);
@@ -366,7 +371,7 @@ static void events_after_the_list_win(void **state)
 	assert_int_equal(at(A + 2 * PAGE)->alloc_ns, 100);
 	assert_int_equal(at(B)->alloc_ns, 220);
 	assert_int_equal(at(B + PAGE)->alloc_ns, 110);
-	assert_int_equal(at(B + 5 * PAGE)->alloc_ns, 200); /* only the list knew it */
+	assert_int_equal(at(B + 5 * PAGE)->alloc_ns, 200); /* only the list contained it */
 	assert_non_null(at(B + (1 << 20)));
 	assert_int_equal(mapped_bytes(), (2 + 1 + 3 + 2 + 1) * PAGE);
 }
@@ -382,7 +387,7 @@ static void broken_lists_are_refused(void **state)
 	feed_maps_done(h, T, 200, 201, 2); /* one is missing */
 	assert_false(proc()->maps_known);
 	assert_int_equal(feed_totals(h).malformed_facts, 1);
-	/* It is asked for again, but not at once. */
+	/* A list is requested again, but not at once. */
 	assert_int_equal(ttmon_history_want_maps(h, &tgid, 1), 0);
 	ttmon_history_tick(h, SEC);
 	assert_int_equal(ttmon_history_want_maps(h, &tgid, 1), 1);
@@ -390,7 +395,7 @@ static void broken_lists_are_refused(void **state)
 	feed_map(h, T, 300, A, A + 4 * PAGE, "");
 	feed_maps_done(h, T, 300, 301, 2);
 	assert_false(proc()->maps_known);
-	/* Out of order and overlapping: what makes sense of it is taken. */
+	/* Out of order and overlapping: the usable part is taken. */
 	feed_map(h, T, 400, B, B + PAGE, "");
 	feed_map(h, T, 400, A, A + 4 * PAGE, "");
 	feed_map(h, T, 400, A + PAGE, A + 2 * PAGE, "");
@@ -432,7 +437,7 @@ static void made_up_memory_is_settled_by_a_list(void **state)
 	assert_int_equal(proc()->unmatched, 3);
 	feed_map(h, T, 200, A, A + 512 * PAGE, "");
 	feed_maps_done(h, T, 200, 201, 1);
-	/* The kernel may have merged many calls' memory into it: the piece that was copied stays one. */
+	/* The kernel may have merged the memory of many calls into it: the copied piece stays one. */
 	a = rec(0);
 	assert_int_equal(a->free_ns, 0);
 	assert_true(a->states & TTMON_ST_EXTENT);
@@ -449,12 +454,12 @@ static void made_up_memory_is_settled_by_a_list(void **state)
 	assert_int_equal(ev[1].ts_ns, 110);
 	assert_int_equal(a->traffic->heat->copies[0], 2);
 	assert_int_equal(feed_totals(h).events_kept, 3);
-	/* The other one is in no mapping of the list. */
+	/* The other piece is in no mapping of the list. */
 	assert_int_equal(rec(1)->end, TTMON_END_FREE);
 	assert_null(at(B));
-	/* From now on it is known. */
+	/* From now on the memory is known. */
 	feed_copy(h, T, 300, TTMON_DIR_H2D, DEV, A, 100);
-	/* And what was moved before was pageable too; of the other one it stays unknown. */
+	/* The earlier copies were from pageable memory too; those of the other piece stay unknown. */
 	assert_int_equal(proc()->unmatched, 1);
 	assert_int_equal(feed_totals(h).unmatched, 1);
 	assert_int_equal(proc()->xfer[TTMON_RDIR_H2D][TTMON_MEM_PAGEABLE].copies, 3);
@@ -474,7 +479,7 @@ static void made_up_after_the_list_was_read_stays(void **state)
 	feed_maps_done(h, T, 200, 201, 1);
 	assert_true(at(B)->bits & TTMON_AL_PROVISIONAL);
 	ttmon_history_tick(h, SEC);
-	assert_int_equal(ttmon_history_want_maps(h, &tgid, 1), 1); /* this list could not have it */
+	assert_int_equal(ttmon_history_want_maps(h, &tgid, 1), 1); /* this list could not contain it */
 }
 
 static void mmap_event_replaces_a_made_up_one(void **state)
@@ -532,8 +537,8 @@ static void forked_child_has_the_parents_mappings(void **state)
 	assert_true(a->bits & TTMON_AL_OLD);
 	assert_true(ttmon_history_proc(h, 1)->maps_known);
 	/*
-	 * But nothing of CUDA's; and a parent with registered memory is a hazard, one with memory of CUDA's
-	 * own is none.
+	 * But no memory of CUDA. A parent with registered memory is a hazard, one with memory that CUDA
+	 * allocated is not.
 	 */
 	assert_null(ttmon_history_find(h, T + 1, B));
 	assert_int_equal(ttmon_history_proc(h, 1)->pinned_pages, 0);
@@ -541,7 +546,7 @@ static void forked_child_has_the_parents_mappings(void **state)
 	feed_alloc(h, T, 210, TTMON_METHOD_REGISTERED, A, PAGE);
 	feed_proc(h, T + 2, 220, 220, T, TTMON_PROC_FORK);
 	assert_int_equal(proc()->findings[TTMON_FINDING_FORK_PINNED], 1);
-	/* Each has its own from now on. */
+	/* From now on each process has its own mapping. */
 	feed_munmap(h, T + 1, 300, A, 4 * PAGE);
 	assert_non_null(at(A));
 }
@@ -560,7 +565,10 @@ static void ordinals_tell_mappings_of_one_size_apart(void **state)
 
 #define TEXT 0x70000000ULL
 
-/* A mapping's call site is that of the first copy from it; sums of the unknown site move over. */
+/*
+ * The call site of a mapping is the one of the first copy from it; the sums of the unknown site move
+ * to it.
+ */
 static void mappings_are_named_by_their_first_copy(void **state)
 {
 	static const uint64_t first[] = { TEXT + 0x10, TEXT + 0x20, 0 }, second[] = { TEXT + 0x30, 0 };
@@ -575,9 +583,9 @@ static void mappings_are_named_by_their_first_copy(void **state)
 	feed_copy(h, T, 200, TTMON_DIR_H2D, DEV, A, 100);
 	feed_copy_site(h, T, 201, A, first);
 	feed_copy(h, T, 210, TTMON_DIR_H2D, DEV, A, 50);
-	feed_copy_site(h, T, 211, A + 8, second);	 /* named already */
+	feed_copy_site(h, T, 211, A + 8, second);	 /* it has a call site already */
 	feed_copy_site(h, T, 212, B + 0x100000, second); /* pinned memory has its own call site */
-	feed_copy_site(h, T, 213, 0x1234, second);	 /* nothing is there */
+	feed_copy_site(h, T, 213, 0x1234, second);	 /* no memory is there */
 	ttmon_history_finish(h, 1000);
 	assert_int_equal(rec(0)->fn, FN_MEMCPY);
 	assert_int_not_equal(rec(0)->site, 0);
@@ -596,7 +604,7 @@ static void mappings_are_named_by_their_first_copy(void **state)
 	assert_int_equal(site->live, 0);
 }
 
-/* Before and after it has been resolved. */
+/* Before and after the call site is resolved. */
 static void names_stay_when_a_list_comes(void **state)
 {
 	static const uint64_t frames[] = { TEXT + 0x10, 0 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_history_known.c: what is said of memory when not all was seen: kinds are right or unknown,
- * never wrong. Random programs are held against a plain model of pages that saw everything.
+ * test_history_known.c: the kind of memory when not everything was seen: kinds are right or unknown,
+ * never wrong. Random programs are compared with a plain model of pages that saw everything.
  */
 #include "tests/unit/feed/history_feed.h"
 
@@ -60,7 +60,7 @@ static struct ttmon_xfer moved(unsigned int mem)
 	return proc()->xfer[TTMON_RDIR_H2D][mem];
 }
 
-/* As counters are shown: they may not fall. */
+/* The counters as they are shown: they must not fall. */
 static struct ttmon_xfer shown(unsigned int mem)
 {
 	return ttmon_xfer_settled(proc()->xfer, proc()->unsettled, proc()->proven, TTMON_RDIR_H2D, mem);
@@ -96,7 +96,7 @@ static void memory_older_than_the_probes(void **state)
 	a = with_copies(TTMON_METHOD_MMAP, A + PAGE);
 	assert_true(a->states & TTMON_ST_UNSEEN);
 	assert_int_equal(a->size, 4 * PAGE);
-	/* Its free is the proof. */
+	/* Its free proves the kind. */
 	feed_free(h, T, 1200, 1210, TTMON_METHOD_HOST_ALLOC, A + PAGE);
 	assert_int_equal(proc()->unknown_frees, 1);
 	assert_int_equal(moved(TTMON_MEM_UNKNOWN).copies, 0);
@@ -122,11 +122,11 @@ static void memory_younger_than_the_probes(void **state)
 	blind(0, 900);
 	feed_map(h, T, 1001, A, A + MIB, "");
 	feed_maps_done(h, T, 1001, 1002, 1);
-	/* By its call. */
+	/* Proved by its call. */
 	feed_mmap(h, T, 1050, B, MIB);
 	feed_copy(h, T, 1100, TTMON_DIR_H2D, DEV, B, PAGE);
 	assert_int_equal(moved(TTMON_MEM_PAGEABLE).copies, 1);
-	/* By a list that it was not in. */
+	/* Proved by a list that did not contain it. */
 	feed_copy(h, T, 1200, TTMON_DIR_H2D, DEV, B + 4 * MIB, PAGE);
 	assert_int_equal(moved(TTMON_MEM_UNKNOWN).copies, 1);
 	feed_map(h, T, 1300, A, A + MIB, "");
@@ -138,7 +138,7 @@ static void memory_younger_than_the_probes(void **state)
 	assert_int_equal(proc()->unmatched, 0);
 }
 
-/* The other way round: what was copied before the first list came was there before it. */
+/* The reverse: memory that was copied before the first list came existed before the list. */
 static void copied_before_the_first_list(void **state)
 {
 	(void)state;
@@ -156,7 +156,8 @@ static void copied_before_the_first_list(void **state)
 }
 
 /*
- * The kernel merges what two calls made; one of them is unmapped: nothing of it is said of the other.
+ * The kernel merges the memory of two calls, and one of them is unmapped: this proves nothing about
+ * the other.
  */
 static void neighbours_in_one_mapping(void **state)
 {
@@ -182,7 +183,7 @@ static void neighbours_in_one_mapping(void **state)
 	assert_int_equal(ttmon_history_find(h, T, A + 16 * MIB)->traffic->copies[TTMON_RDIR_H2D], 0);
 }
 
-/* The driver unmaps what is freed before the call returns: that says how large it was. */
+/* The driver unmaps freed memory before the free returns: this shows its size. */
 static void size_by_the_unmapping(void **state)
 {
 	const struct ttmon_alloc *a;
@@ -201,7 +202,7 @@ static void size_by_the_unmapping(void **state)
 	assert_int_equal(proc()->pinned_peak_pages, 64);
 	assert_int_equal(proc()->pinned_pages, 0);
 	assert_int_equal(proc()->live, 0);
-	/* One that was unmapped by nobody's free proves nothing. */
+	/* A mapping that was unmapped without a free proves nothing. */
 	feed_copy(h, T, 1300, TTMON_DIR_H2D, DEV, A + 512 * PAGE, PAGE);
 	feed_munmap(h, T, 1310, A + 512 * PAGE, PAGE);
 	feed_free(h, T, 1400, 1410, TTMON_METHOD_HOST_ALLOC, A + 512 * PAGE);
@@ -218,7 +219,7 @@ static void a_family_that_was_off(void **state)
 	assert_int_equal(moved(TTMON_MEM_PAGEABLE).copies, 1);
 	family(TTMON_FAMILY_OFF, 1200);
 	feed_mmap(h, T, 1250, B, MIB);
-	/* It comes from before that, as events do that wait for their slot. */
+	/* This event is earlier than that, since events wait for their slot. */
 	feed_copy(h, T, 1199, TTMON_DIR_H2D, DEV, A, PAGE);
 	assert_int_equal(moved(TTMON_MEM_PAGEABLE).copies, 2);
 	feed_copy(h, T, 1260, TTMON_DIR_H2D, DEV, A, PAGE);
@@ -250,7 +251,7 @@ static void mapped_from_the_drivers_device(void **state)
 	assert_int_equal(moved(TTMON_MEM_MANAGED).bytes, 2 * PAGE);
 }
 
-/* ---- against a model that saw all ---- */
+/* ---- against a model that saw everything ---- */
 
 #define PAGES 96u
 
@@ -258,7 +259,7 @@ enum kind { NONE, ORDINARY, PINNED, REGISTERED };
 
 struct page {
 	uint8_t kind;
-	uint16_t call; /* which mmap made it */
+	uint16_t call; /* number of the mmap call that made it */
 };
 
 static uint64_t seed;
@@ -271,15 +272,15 @@ static uint32_t below(uint32_t n)
 
 static struct page pages[PAGES];
 static uint64_t now;
-static bool traced; /* mmap is */
-static bool seen;   /* calls of CUDA are */
+static bool traced; /* mmap calls are traced */
+static bool seen;   /* calls of CUDA are seen */
 
 static uint64_t addr_of(uint32_t page)
 {
 	return A + page * PAGE;
 }
 
-/* n pages of this kind from here on, made by one call. */
+/* n pages of this kind from here on were made by one call. */
 static bool is_run(uint32_t from, uint32_t n, enum kind kind)
 {
 	if (from + n > PAGES)
@@ -296,7 +297,7 @@ static void set(uint32_t from, uint32_t n, enum kind kind, uint16_t call)
 		pages[i] = (struct page){ (uint8_t)kind, call };
 }
 
-/* As /proc/PID/maps tells it: neighbours are one. */
+/* A list as in /proc/PID/maps: adjacent mappings are one. */
 static void list(void)
 {
 	uint32_t n = 0;
@@ -403,8 +404,8 @@ static void copy_and_check(bool all_seen, uint64_t *unknown, uint64_t *copies)
 }
 
 /*
- * how: 0: all is seen; 1: attached late; 2: attached late, mmap is not traced; 3: alloc is off for a
- * time.
+ * how: 0: everything is seen; 1: attached late; 2: attached late, mmap is not traced; 3: the family
+ * alloc is off for a time.
  */
 static void random_program(unsigned int how, uint64_t *unknown, uint64_t *copies)
 {
@@ -437,7 +438,7 @@ static void random_program(unsigned int how, uint64_t *unknown, uint64_t *copies
 		}
 		act(i);
 		copy_and_check(how == 0, unknown, copies);
-		/* Lists that come when an address was in none. */
+		/* A list comes after a copy from an address in no mapping. */
 		if (how == 2 && below(4) == 0)
 			list();
 		if (proc()) {
@@ -467,7 +468,7 @@ static void never_wrong(void **state)
 		assert_true(copies > 1000);
 		print_message("way %u: kind unknown of %llu of %llu copies\n", how, (unsigned long long)unknown,
 			      (unsigned long long)copies);
-		/* And not by saying of everything that it is unknown. */
+		/* The result is not obtained by calling everything unknown. */
 		assert_true(unknown < copies / 4 * 3);
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_history_life.c: processes, launches, retention, limits, and that the same stream gives the same
- * tables.
+ * test_history_life.c: processes, launches, retention and limits; and the same stream always gives the
+ * same tables.
  */
 #include "daemon/core/history/history_int.h"
 #include "tests/unit/feed/history_feed.h"
@@ -74,7 +74,7 @@ static void exit_frees_everything(void **state)
 	assert_int_equal(p->pinned_pages, 0);
 	assert_int_equal(feed_totals(h).pinned_pages, 0);
 	assert_null(ttmon_history_find(h, T, A));
-	/* Nobody knows it: no process is made for its end. */
+	/* The process is unknown: no entry is made for its end. */
 	feed_exit(h, T + 5, 300);
 	assert_int_equal(ttmon_history_procs(h), 1);
 }
@@ -112,7 +112,7 @@ static void reused_pid_is_another_process(void **state)
 	feed_alloc(h, T, 210, TTMON_METHOD_HOST_ALLOC, A, PAGE);
 	assert_int_equal(ttmon_history_alloc(h, 1)->proc, 1);
 	assert_int_equal(ttmon_history_alloc(h, 1)->gen, 0);
-	/* An event after the end whose announcement was lost. */
+	/* An event after the end of the process; the announcement of a new process was lost. */
 	feed_exit(h, T, 300);
 	feed_alloc(h, T, 310, TTMON_METHOD_HOST_ALLOC, A, PAGE);
 	assert_int_equal(ttmon_history_procs(h), 3);
@@ -138,7 +138,7 @@ static void text_facts_name_the_process(void **state)
 	feed_proc(h, T, 90, 77, 1, TTMON_PROC_SEEN);
 	assert_int_equal(ttmon_history_procs(h), 1);
 	feed_exit(h, T, 150);
-	/* Read while it ended: still about it. */
+	/* It was read while the process ended: it is still about this process. */
 	rec.h.ts_ns = 160;
 	ttmon_history_apply(h, &rec.h, sizeof(ev) + 8, false);
 	assert_int_equal(ttmon_history_procs(h), 1);
@@ -159,7 +159,7 @@ static void launches_are_differences(void **state)
 	ev.h.cpu = 0;
 	ev.kernels = 12;
 	APPLY(h, ev);
-	ev.kernels = 11; /* older than what is known */
+	ev.kernels = 11; /* older than the known number */
 	APPLY(h, ev);
 	p = ttmon_history_proc(h, 0);
 	assert_int_equal(p->kernels, 17);
@@ -191,8 +191,8 @@ static void blind_windows_are_kept(void **state)
 }
 
 /*
- * Its EXIT was lost: somebody noticed that it is no more. One that has exited is left as it is, one
- * that was never seen is not made.
+ * Its EXIT was lost, and the daemon found that the process no longer exists. A process that has exited
+ * is left as it is, and no entry is made for one that was never seen.
  */
 static void found_to_be_gone(void **state)
 {
@@ -208,8 +208,8 @@ static void found_to_be_gone(void **state)
 }
 
 /*
- * A minute of a busy program would fill the memory: past a number of freed ones the oldest are folded
- * sooner.
+ * A minute of a busy program would fill the memory: above a number of freed records the oldest are
+ * folded sooner.
  */
 static void service_folds_sooner_under_pressure(void **state)
 {
@@ -220,7 +220,7 @@ static void service_folds_sooner_under_pressure(void **state)
 		feed_alloc(h, T, SEC + 20 * i, TTMON_METHOD_HOST_ALLOC, 0x1000 * (i + 1), 4096);
 		feed_free(h, T, SEC + 20 * i + 5, SEC + 20 * i + 6, TTMON_METHOD_HOST_ALLOC, 0x1000 * (i + 1));
 	}
-	ttmon_history_tick(h, 2 * SEC); /* far from 60 s */
+	ttmon_history_tick(h, 2 * SEC); /* much earlier than 60 s */
 	assert_int_equal(feed_totals(h).folded, extra);
 }
 
@@ -274,7 +274,7 @@ static void limit_takes_an_ended_one_then_a_live_one_that_stays_in_the_sums(void
 	assert_non_null(ttmon_history_alloc(s, 0));
 	assert_int_equal(feed_totals(s).evicted, 1);
 	assert_true(feed_totals(s).limited);
-	/* Their call sites are settled. */
+	/* Their call sites are known. */
 	ttmon_history_tick(s, SEC);
 	feed_alloc(s, T, SEC + 150, TTMON_METHOD_HOST_ALLOC, A + 4 * PAGE, PAGE);
 	assert_null(ttmon_history_alloc(s, 0));
@@ -286,7 +286,7 @@ static void limit_takes_an_ended_one_then_a_live_one_that_stays_in_the_sums(void
 	assert_int_equal(feed_totals(s).method[TTMON_METHOD_HOST_ALLOC].ends, 1);
 	assert_int_equal(ttmon_history_proc(s, 0)->condensed, 1);
 	assert_false(ttmon_history_all_at_least(s));
-	/* What is copied from it is copied from pinned memory, by whom is not known. */
+	/* Copies from it are copies from pinned memory; the call site is unknown. */
 	feed_copy(s, T, SEC + 155, TTMON_DIR_H2D, DEV, A + 8, 100);
 	assert_int_equal(ttmon_history_proc(s, 0)->xfer[TTMON_RDIR_H2D][TTMON_MEM_PINNED].bytes, 100);
 	assert_int_equal(ttmon_history_proc(s, 0)->unmatched, 0);
@@ -297,7 +297,7 @@ static void limit_takes_an_ended_one_then_a_live_one_that_stays_in_the_sums(void
 	assert_int_equal(feed_totals(s).pinned_pages, 3);
 	assert_int_equal(feed_totals(s).method[TTMON_METHOD_HOST_ALLOC].ends, 2);
 	assert_int_equal(ttmon_history_proc(s, 0)->condensed, 0);
-	/* Once more, and it is nobody's. */
+	/* A second free of it is unknown. */
 	feed_free(s, T, SEC + 170, SEC + 171, TTMON_METHOD_HOST_ALLOC, A);
 	assert_int_equal(feed_totals(s).unknown_frees, 1);
 	feed_exit(s, T, 2 * SEC);
@@ -306,7 +306,10 @@ static void limit_takes_an_ended_one_then_a_live_one_that_stays_in_the_sums(void
 	ttmon_history_free(s);
 }
 
-/* Splitting makes a record while it holds another: the one it holds may be the one that has to go. */
+/*
+ * Splitting makes a record while it uses another one: the record in use may be the one that has to be
+ * removed.
+ */
 static void limit_while_mappings_are_split(void **state)
 {
 	struct ttmon_history *s = feed_new((struct ttmon_history_cfg){ .max_allocations = 2 });
@@ -330,8 +333,8 @@ static void limit_while_mappings_are_split(void **state)
 }
 
 /*
- * The oldest record, a made-up mapping, goes while the list that replaces it comes in: its successor
- * has its address.
+ * The oldest record, a provisional mapping, is removed while the list that replaces it comes in: its
+ * successor has its address.
  */
 static void limit_while_a_list_comes_in(void **state)
 {
@@ -390,7 +393,9 @@ static void service_keeps_the_younger_events(void **state)
 	assert_false(feed_totals(h).incomplete);
 }
 
-/* Where all is kept too, as many of one allocation as can be read again in one row. */
+/*
+ * If everything is kept, an allocation still has no more events than can be read again in one row.
+ */
 static void rows_have_a_bound(void **state)
 {
 	static const uint32_t n = 1300000;
@@ -413,14 +418,17 @@ static void rows_have_a_bound(void **state)
 static void lines_of_exited_processes_are_reused(void **state)
 {
 	(void)state;
-	/* Those that did nothing: at once. */
+	/* Processes that did nothing are removed at once. */
 	for (uint32_t i = 0; i < 1000; i++) {
 		feed_proc(h, 100 + i, i * 3 * SEC, i * 3 * SEC + 1, 1, TTMON_PROC_SEEN);
 		feed_exit(h, 100 + i, i * 3 * SEC + 10);
 		ttmon_history_tick(h, (i * 3 + 2) * SEC + 20);
 	}
 	assert_int_equal(ttmon_history_procs(h), 1);
-	/* Those that did something: when 4096 younger ones have ended and nothing of theirs is kept. */
+	/*
+	 * Processes that did something are removed when 4096 younger ones have ended and none of their data is
+	 * kept.
+	 */
 	for (uint32_t i = 0; i < 10000; i++) {
 		uint64_t now = 10000 * SEC + i * 100 * MS;
 
@@ -454,8 +462,8 @@ static uint64_t digest(uint64_t d, const void *data, size_t n)
 }
 
 /*
- * Live allocations that CUDA, the program or the kernel gave out do not overlap others of their kind,
- * and are found by address.
+ * Live allocations that CUDA, the program or the kernel made do not overlap others of their kind, and
+ * are found by address.
  */
 static void check_live(const struct ttmon_history *r)
 {
@@ -481,14 +489,14 @@ static void check_live(const struct ttmon_history *r)
 }
 
 /*
- * When time is told: now and then; each 10 ms, quiet times too; the same, but where nothing was
- * told only when it has something to do.
+ * When the history is notified of the time: now and then; each 10 ms, also in quiet times; or each 10
+ * ms, but without events only if it has something to do.
  */
 enum ticks { NOW_AND_THEN, EACH, WHEN_DUE };
 
 /*
- * Time passes: 10 ms at a time. *due_ns 0: it has been told of something. A digest of what waits for
- * time.
+ * Lets time pass, 10 ms at a time. *due_ns is 0 if an event came. Returns a digest of the data that
+ * waits for time.
  */
 static uint64_t pass(struct ttmon_history *r, enum ticks ticks, uint64_t *ts, uint64_t to_ns, uint64_t *due_ns,
 		     uint64_t d)
@@ -509,7 +517,7 @@ static uint64_t pass(struct ttmon_history *r, enum ticks ticks, uint64_t *ts, ui
 	return d;
 }
 
-/* A random stream of everything; returns a digest of all that can be seen. */
+/* A random stream of all kinds of events; returns a digest of everything that can be seen. */
 static uint64_t random_run(uint64_t x, enum ticks ticks)
 {
 	struct ttmon_history *r = feed_new((struct ttmon_history_cfg){ .fold_ns = SEC, .live.cold_ns = 2 * SEC });
@@ -609,7 +617,7 @@ static uint64_t random_run(uint64_t x, enum ticks ticks)
 		d = digest(d, v, sizeof(v));
 	}
 	free(spots);
-	/* Nothing wraps, whatever comes. */
+	/* No counter wraps, whatever comes. */
 	for (size_t i = 0; i < ttmon_history_procs(r); i++) {
 		const struct ttmon_proc *p = ttmon_history_proc(r, i);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_history_order.c: life times by numbers of launches: which launches are numbered, and which
- * number an allocation's ends have.
+ * test_history_order.c: life times in numbers of launches: which launches are numbered, and which
+ * numbers the begin and the end of an allocation have.
  */
 #include "tests/unit/feed/history_feed.h"
 
@@ -72,19 +72,22 @@ static void ends(void **state)
 {
 	(void)state;
 	feed_proc(h, T, 2000, 1990, 1, TTMON_PROC_SEEN);
-	feed_alloc(h, T, 2100, DEV, 0x1000, 64); /* 0: before all */
+	feed_alloc(h, T, 2100, DEV, 0x1000, 64); /* 0: before all launches */
 	launched(2200, 1, 0, TTMON_LAUNCHED_SEEN);
 	launched(2300, 5, 0, TTMON_LAUNCHED_SEEN);
 	feed_alloc(h, T, 2310, DEV, 0x2000, 64); /* 1 */
-	/* Freed after 9, told at the entry; another thread tells more before the free has returned. */
+	/*
+	 * Freed after launch 9, reported at the entry. Another thread reports more launches before the free
+	 * has returned.
+	 */
 	launched(2400, 9, 0, TTMON_LAUNCHED_SEEN);
 	launched(2450, 12, 0, TTMON_LAUNCHED_SEEN);
 	feed_alloc(h, T, 2460, DEV, 0x3000, 64); /* 2 */
 	feed_free(h, T, 2410, 2500, DEV, 0x1000);
-	/* Older than what is known, of a thread that was late. */
+	/* Older than the known number, from a thread that was late. */
 	launched(2510, 11, 0, TTMON_LAUNCHED_SEEN);
 	feed_free(h, T, 2520, 2530, DEV, 0x2000);
-	/* Given out again while its free is on its way back. */
+	/* The address is allocated again while its free is returning. */
 	launched(2600, 20, 0, TTMON_LAUNCHED_SEEN);
 	launched(2650, 30, 0, TTMON_LAUNCHED_SEEN);
 	feed_alloc(h, T, 2700, DEV, 0x3000, 64); /* 3 */
@@ -98,7 +101,7 @@ static void ends(void **state)
 	assert_int_equal(numbered(), 30);
 }
 
-/* Its time is moved back, and its number with it: who looks it up relies on both growing together. */
+/* Its time is moved back, and its number with it: look-ups rely on both growing together. */
 static void mapping_that_is_told_late(void **state)
 {
 	const uint64_t at = 0x10000000;
@@ -107,7 +110,7 @@ static void mapping_that_is_told_late(void **state)
 	(void)state;
 	feed_proc(h, T, 1500, 1400, 1, TTMON_PROC_FORK);
 	launched(2000, 1, 0, TTMON_LAUNCHED_START);
-	feed_copy(h, T, 2100, TTMON_DIR_H2D, 0x7f0000000000, at, PAGE); /* 0: made up */
+	feed_copy(h, T, 2100, TTMON_DIR_H2D, 0x7f0000000000, at, PAGE); /* 0: provisional */
 	launched(3000, 50, 0, TTMON_LAUNCHED_START);
 	launched(4000, 90, 0, TTMON_LAUNCHED_START);
 	feed_map(h, T, 4100, at - 16 * PAGE, at + 16 * PAGE, NULL);
@@ -115,7 +118,7 @@ static void mapping_that_is_told_late(void **state)
 	feed_maps_done(h, T, 4100, 4200, 2);
 	assert_int_equal(ttmon_history_alloc(h, 0)->alloc_ns, 2100);
 	life(0, 1, NEVER);
-	/* The call comes after a list that has its mapping. */
+	/* The event of the call comes after a list that contains its mapping. */
 	feed_mmap(h, T, 3500, at + 32 * PAGE, PAGE);
 	assert_int_equal(ttmon_history_alloc(h, 2)->alloc_ns, 3500);
 	life(2, 50, NEVER);
@@ -131,7 +134,7 @@ static void many_told(void **state)
 	feed_alloc(h, T, 2002, DEV, 0x2000, 64);
 	for (uint64_t i = 1; i <= 100; i++)
 		launched(3000 + i, i, 0, TTMON_LAUNCHED_SEEN);
-	/* Longer ago than is kept: not after what is known. */
+	/* Longer ago than numbers are kept: the number is not larger than the true one. */
 	feed_free(h, T, 3050, 4000, DEV, 0x1000);
 	life(0, 0, 85);
 	launched(4001, 1ULL << 40, 0, TTMON_LAUNCHED_SEEN);
@@ -153,14 +156,14 @@ static void graphs(void **state)
 	assert_int_equal(numbered(), 17);
 	teardown(state);
 	setup(state);
-	/* The record of the first one was lost. */
+	/* The first LAUNCHED record was lost. */
 	feed_proc(h, T, 2000, 1990, 1, TTMON_PROC_SEEN);
 	launched(2200, 1, 0, TTMON_LAUNCHED_SEEN);
 	APPLY(h, sums);
 	assert_int_equal(numbered(), 0);
 }
 
-/* Launches that may have been missed: none has a number. */
+/* Launches may have been missed: no launch has a number. */
 static void not_numbered(void **state)
 {
 	static const struct {
@@ -170,7 +173,7 @@ static void not_numbered(void **state)
 	} rows[] = {
 		{ 1990, TTMON_PROC_SEEN, TTMON_LAUNCHED_SEEN, 4 },
 		{ 990, TTMON_PROC_SEEN, TTMON_LAUNCHED_SEEN, 0 },  /* older than the capture */
-		{ 990, TTMON_PROC_EXEC, TTMON_LAUNCHED_START, 4 }, /* but not what it executes */
+		{ 990, TTMON_PROC_EXEC, TTMON_LAUNCHED_START, 4 }, /* but younger than the program that it executes */
 		{ 1990, TTMON_PROC_FORK, TTMON_LAUNCHED_START, 4 },
 		{ 1990, TTMON_PROC_FORK, TTMON_LAUNCHED_GAP, 0 },
 	};
@@ -185,8 +188,8 @@ static void not_numbered(void **state)
 		setup(state);
 	}
 	/*
-	 * Another program in the same process: its launches are counted anew, and its memory is not the
-	 * other's.
+	 * Another program in the same process: its launches are counted from 0 again, and its memory is not
+	 * that of the first.
 	 */
 	feed_proc(h, T, 2000, 1990, 1, TTMON_PROC_FORK);
 	launched(2200, 4, 0, TTMON_LAUNCHED_START);
@@ -223,7 +226,7 @@ static void family_off_for_a_time(void **state)
 	assert_int_equal(numbered(), 0);
 	family(2400, TTMON_FAMILY_ON);
 	assert_int_equal(numbered(), 0);
-	/* Who comes after that is numbered. */
+	/* A process that comes after that is numbered. */
 	feed_exit(h, T, 2500);
 	feed_proc(h, T, 2600, 2590, 1, TTMON_PROC_SEEN);
 	launched(2700, 1, 0, TTMON_LAUNCHED_SEEN);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_history_quota.c: fair shares: one user's flood costs that user. The sums of a history with
- * hardly any room are those of one that has room for all, whatever the stream; records of others stay,
- * and who paid is named.
+ * test_history_quota.c: fair shares: a flood of one user costs only that user. The sums of a history
+ * with very little room are those of one with room for everything, for any stream. Records of other
+ * users stay, and the user that lost records is named.
  */
 #include "daemon/core/history/history_int.h"
 #include "tests/unit/feed/history_feed.h"
@@ -52,7 +52,7 @@ static uint64_t paid(const struct ttmon_history *h, unsigned int what, uint32_t 
 	return 0;
 }
 
-/* Of 270 allocations 100 have a record, those of the other user all of them. */
+/* Of 270 allocations 100 have a record: all of the other user's do. */
 static void a_flood_costs_who_makes_it(void **state)
 {
 	struct ttmon_history *h = make((struct ttmon_history_cfg){ .max_allocations = 100 });
@@ -84,7 +84,7 @@ static void a_flood_costs_who_makes_it(void **state)
 	assert_int_equal(rows[0].uid, 1001);
 	assert_int_equal(rows[0].tgid, EVIL);
 	assert_int_equal(rows[0].paid, 170);
-	/* One that comes later has its place too. */
+	/* A later allocation has a record too. */
 	feed_alloc(h, VICTIM, 3 * SEC, TTMON_METHOD_HOST_ALLOC, A, PAGE);
 	assert_non_null(ttmon_history_find(h, VICTIM, A));
 	feed_exit(h, EVIL, 4 * SEC);
@@ -96,7 +96,7 @@ static void a_flood_costs_who_makes_it(void **state)
 	ttmon_history_free(h);
 }
 
-/* Of the processes of one user the one that has most pays. */
+/* Among the processes of one user, the one with most records loses them. */
 static void processes_of_a_user_have_their_shares_too(void **state)
 {
 	struct ttmon_history *h = make((struct ttmon_history_cfg){ .max_allocations = 50 });
@@ -112,7 +112,7 @@ static void processes_of_a_user_have_their_shares_too(void **state)
 	ttmon_history_free(h);
 }
 
-/* A child that has not been told of is its parent's user's. */
+/* A child whose announcement was not seen belongs to its parent's user. */
 static void children_belong_to_their_parents_user(void **state)
 {
 	struct ttmon_history *h = make((struct ttmon_history_cfg){ .max_allocations = 50 });
@@ -131,7 +131,7 @@ static void children_belong_to_their_parents_user(void **state)
 	ttmon_history_free(h);
 }
 
-/* What ended before the user was known is that user's all the same. */
+/* Allocations that ended before the user was known count for that user too. */
 static void a_user_that_is_told_late_pays(void **state)
 {
 	struct ttmon_history *h = feed_new((struct ttmon_history_cfg){ .max_allocations = 50 });
@@ -148,7 +148,7 @@ static void a_user_that_is_told_late_pays(void **state)
 		feed_free(h, VICTIM, 200 + i, 200 + i, TTMON_METHOD_HOST_ALLOC, A);
 	}
 	feed_uid(h, VICTIM, 250, "1002");
-	/* One list has both, and its user is not known. */
+	/* One list has both, and its user is unknown. */
 	for (uint64_t i = 0; i < 20; i++)
 		feed_alloc(h, EVIL, 260 + i, TTMON_METHOD_HOST_ALLOC, A + i * PAGE, PAGE);
 	feed_uid(h, EVIL, 290, "1001");
@@ -161,7 +161,9 @@ static void a_user_that_is_told_late_pays(void **state)
 	ttmon_history_free(h);
 }
 
-/* What has ended waits in the lists of its user: others' are not folded for it. */
+/*
+ * Ended allocations wait in the lists of their user: those of other users are not folded for them.
+ */
 static void a_churn_folds_its_own(void **state)
 {
 	struct ttmon_history *h = make((struct ttmon_history_cfg){ 0 });
@@ -181,7 +183,7 @@ static void a_churn_folds_its_own(void **state)
 	ttmon_history_free(h);
 }
 
-/* Nor are lines of processes that ended. */
+/* The same holds for entries of processes that ended. */
 static void ended_processes_have_their_shares(void **state)
 {
 	struct ttmon_history *h = make((struct ttmon_history_cfg){ .fold_ns = 1 });
@@ -224,13 +226,13 @@ static void events_have_their_shares(void **state)
 	assert_true(feed_totals(h).events_kept <= 200);
 	assert_int_equal(paid(h, TTMON_QUOTA_EVENTS, 1002), 0);
 	assert_int_equal(paid(h, TTMON_QUOTA_EVENTS, 1001), feed_totals(h).events_dropped);
-	/* The sums are whole. */
+	/* The sums are complete. */
 	assert_int_equal(proc_of(h, EVIL)->xfer[TTMON_RDIR_H2D][TTMON_MEM_PINNED].copies, 300);
 	assert_false(ttmon_history_all_at_least(h));
 	ttmon_history_free(h);
 }
 
-/* Stacks that a program makes up are no way to leave others without call sites. */
+/* A program that invents call stacks cannot deprive others of call sites. */
 static void call_sites_have_their_shares(void **state)
 {
 	struct ttmon_history *h = make((struct ttmon_history_cfg){ .fold_ns = 1 });
@@ -283,7 +285,7 @@ static void rows_of_errors_have_their_shares(void **state)
 }
 
 /*
- * A line that was said while another floods the ring is still there when it is asked for a second
+ * A line of advice that was written while another process floods the ring can still be read a second
  * later.
  */
 static void live_advice_has_its_shares(void **state)
@@ -296,7 +298,7 @@ static void live_advice_has_its_shares(void **state)
 
 	(void)state;
 	feed_alloc(h, VICTIM, SEC, TTMON_METHOD_CUSTOM, A, PAGE);
-	/* Alone it may say as much as it likes. */
+	/* A process that is alone may write any number of lines. */
 	for (uint64_t i = 0; i < 500; i++) {
 		feed_alloc(h, EVIL, SEC + i, TTMON_METHOD_CUSTOM, A + i * PAGE, PAGE);
 		feed_copy(h, EVIL, SEC + i, TTMON_DIR_H2D, DEV, A + i * PAGE, PAGE);
@@ -319,8 +321,8 @@ static void live_advice_has_its_shares(void **state)
 }
 
 /*
- * Mappings that made room are no reason to take host memory for the device's, nor to ask for the list
- * for ever.
+ * If mappings were removed to make room, host memory is not taken for device memory, and the list is
+ * not requested again and again.
  */
 static void mappings_that_made_room_are_not_known(void **state)
 {
@@ -348,8 +350,8 @@ static void mappings_that_made_room_are_not_known(void **state)
 }
 
 /*
- * When there is no room for their sizes either, the figures say that they are lower bounds, and
- * others' are exact.
+ * If there is no room for their sizes either, the figures say that they are lower bounds; those of
+ * other users are exact.
  */
 static void what_is_forgotten_is_said(void **state)
 {
@@ -377,8 +379,7 @@ static void what_is_forgotten_is_said(void **state)
 }
 
 /*
- * Nothing that was pinned and lost its record is called unused: what is moved from then on is not told
- * apart.
+ * Pinned memory that lost its record is not called unused: its later transfers cannot be assigned.
  */
 static void condensed_memory_is_not_called_cold(void **state)
 {
@@ -402,8 +403,8 @@ static void condensed_memory_is_not_called_cold(void **state)
 }
 
 /*
- * All but frees that come late: which of those that ended last are remembered depends on what has been
- * folded.
+ * Compares all sums but frees that come late: which allocations are remembered after their end depends
+ * on folding.
  */
 static void same_sums(const struct ttmon_history *small, const struct ttmon_history *big)
 {
@@ -430,7 +431,7 @@ static void same_sums(const struct ttmon_history *small, const struct ttmon_hist
 	assert_int_equal(s.pinned_pages, b.pinned_pages);
 	assert_memory_equal(s.method, b.method, sizeof(s.method));
 	assert_memory_equal(s.xfer, b.xfer, sizeof(s.xfer));
-	/* Sums over call sites are those of all allocations; which site is not always known. */
+	/* The sums over call sites are those of all allocations; the site of some of them is unknown. */
 	for (unsigned int k = 0; k < 2; k++) {
 		const struct ttmon_history *h = k ? big : small;
 		uint64_t live = 0;
@@ -445,10 +446,10 @@ static const unsigned int methods[] = { TTMON_METHOD_HOST_ALLOC, TTMON_METHOD_RE
 					TTMON_METHOD_POOL, TTMON_METHOD_MANAGED };
 
 #define BUFFERS 32
-static uint64_t buffers[2][BUFFERS]; /* their numbers, in each */
+static uint64_t buffers[2][BUFFERS]; /* the numbers of the buffers, in each history */
 
 /*
- * A random step for both. Addresses overlap, so that allocations supersede others and registrations
+ * One random step in both. Addresses overlap, so that allocations supersede others and registrations
  * share pages.
  */
 static void step(struct ttmon_history *const *hs, uint64_t x, uint64_t ts)
@@ -525,7 +526,7 @@ static void sums_are_those_of_a_history_with_room(void **state)
 			x ^= x << 17;
 			ts += x % (5 * MS);
 			step(hs, x, ts);
-			/* Only while the sizes of all fit. */
+			/* Only while there is room for the sizes of all. */
 			if (feed_totals(hs[0]).forgotten)
 				break;
 			same_sums(hs[0], hs[1]);

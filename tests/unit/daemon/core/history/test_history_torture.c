@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_history_torture.c: every allocation of memory that the history makes fails once, and then all
- * after it. Nothing may crash, leak, or be lost without being counted. The sources are compiled in
- * here once more, with malloc and friends replaced; the linker then takes nothing of them from the
- * archive.
+ * test_history_torture.c: every allocation of memory that the history makes fails once, and then it
+ * and all after it fail. Nothing may crash, leak, or be lost without being counted. The sources are
+ * compiled into this test with malloc and friends replaced; the linker then takes none of them from
+ * the archive.
  */
 #include "tests/unit/feed/history_feed.h"
 
@@ -62,7 +62,7 @@ static void feed_tt(struct ttmon_history *h, uint64_t ts, uint64_t i)
 	APPLY(h, pin);
 }
 
-/* A little of everything. Returns false if the history could not even be made. */
+/* Feeds a few events of each kind. Returns false if the history could not be created. */
 static bool run(struct ttmon_history_totals *totals)
 {
 	struct ttmon_history_cfg cfg = { .fold_ns = SEC, .max_allocations = 60, .page_heat_bytes = PAGE };
@@ -113,7 +113,7 @@ static bool run(struct ttmon_history_totals *totals)
 	if (ttmon_history_advice(h, &spots, &n) == 0)
 		free(spots);
 	ttmon_history_get_totals(h, totals);
-	/* Whatever was not kept: no figure wraps. */
+	/* Whatever was not kept, no figure wraps. */
 	assert_true(totals->live < 1000);
 	assert_true(totals->pinned_pages < 1000);
 	for (size_t i = 0; i < ttmon_history_procs(h); i++)
@@ -144,8 +144,8 @@ static void each_allocation_fails_in_turn(void **state)
 		}
 	}
 	/*
-	 * Ghosts, names for symbols and the views' own scratch memory are missed by nobody but those who ask
-	 * for them.
+	 * The loss of superseded allocations, names of symbols and the scratch memory of views shows only
+	 * where they are read.
 	 */
 	assert_true(uncounted < (unsigned int)all / 10);
 	fail_at = -1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_live.c: live advice: what is said when, what is not said twice, and lines that are read late.
+ * test_live.c: live advice: which lines are written when, which are not written twice, and lines that
+ * are read late.
  */
 #include <ttmon/family.h>
 
@@ -16,7 +17,10 @@
 static struct ttmon_history *h;
 static uint64_t now;
 
-/* 1 ns a byte pageable, a quarter pinned, 4 ns a byte to pin: the sixth copy of all of it pays. */
+/*
+ * 1 ns a byte pageable, a quarter of that pinned, 4 ns a byte to pin: the sixth copy of all of it
+ * pays.
+ */
 static struct ttmon_history *make(struct ttmon_live_cfg live, uint64_t max_allocations)
 {
 	struct ttmon_history *made = feed_new((struct ttmon_history_cfg){ .pageable_bps = 1000000000,
@@ -89,7 +93,7 @@ static void pins_when_it_pays(void **state)
 	feed_alloc(h, T, now, TTMON_METHOD_CUSTOM, A, SIZE);
 	for (unsigned int i = 0; i < 4; i++, now += MS)
 		copy(A, SIZE);
-	/* What comes back from the device counts as much. */
+	/* Data that comes back from the device counts as much. */
 	feed_copy(h, T, now, TTMON_DIR_D2H, A, DEV, SIZE);
 	assert_int_equal(lines(), 0);
 	copy(A, SIZE);
@@ -112,7 +116,7 @@ static void pins_when_it_pays(void **state)
 	assert_true(l.confidence > 0.74 && l.confidence < 0.76); /* 6 / (6 + 2) */
 	for (unsigned int i = 0; i < 1000; i++, now += MS)
 		copy(A, SIZE);
-	/* Nor when nothing happens for long. */
+	/* Nor after a long time without events. */
 	until(now + 100 * SEC);
 	assert_int_equal(lines(), 1);
 }
@@ -160,7 +164,7 @@ static void made_up_mappings(void **state)
 	(void)state;
 	h = make((struct ttmon_live_cfg){ .pin = TTMON_PIN_FIRST }, 0);
 	copy(A + PAGE, PAGE);
-	/* What it lies in is not known yet. */
+	/* The memory in which it lies is not known yet. */
 	assert_int_equal(lines(), 0);
 	feed_map(h, T, now + 2, A, A + 16 * PAGE, NULL);
 	feed_maps_done(h, T, now + 1, now + 2, 1);
@@ -172,7 +176,7 @@ static void made_up_mappings(void **state)
 	assert_int_equal(lines(), 1);
 }
 
-/* Registered as advised, and given back: the next time it takes twice as much. */
+/* It is registered as advised, and unregistered: the next time it takes twice as many copies. */
 static void registered_and_back(void **state)
 {
 	unsigned int said = 0, copies = 0;
@@ -240,7 +244,7 @@ static void unpins_what_is_not_moved(void **state)
 	assert_true(l.confidence > 0.9 && l.confidence < 0.91); /* 10 s / (10 s + 1 s) */
 	until(15 * SEC - MS);
 	assert_int_equal(lines(), 1);
-	/* To a 32nd of the time. */
+	/* The time is exact to a 32nd. */
 	until(15 * SEC + 320 * MS);
 	assert_int_equal(lines(), 2);
 	assert_int_equal(line(2).addr, B);
@@ -250,7 +254,10 @@ static void unpins_what_is_not_moved(void **state)
 	assert_int_equal(totals().followed, 2);
 }
 
-/* What paid for its pin is not cold, however quiet it is; what the device writes back to pays too. */
+/*
+ * Memory that has paid for its pin is not cold, however quiet it is. Data that the device writes back
+ * counts too.
+ */
 static void what_has_paid_stays(void **state)
 {
 	(void)state;
@@ -294,7 +301,7 @@ static void kernel_reads(uint64_t addr)
 	APPLY(h, ev);
 }
 
-/* What kernels read where it is is as warm as what is copied. */
+/* Memory that kernels read in place is as warm as memory that is copied. */
 static void kernels_keep_it_warm(void **state)
 {
 	(void)state;
@@ -307,13 +314,13 @@ static void kernels_keep_it_warm(void **state)
 	assert_int_equal(lines(), 0);
 	until(now + 20 * SEC);
 	assert_int_equal(lines(), 1);
-	/* That a kernel may use it again is known by now: nobody is told to take the pin away. */
+	/* It is known by now that a kernel may use it again: the advice to unpin is withdrawn. */
 	assert_int_equal(line(1).said, TTMON_SAID_COLD);
 	kernel_reads(A);
 	assert_int_equal(line(2).said, TTMON_SAID_KEEP);
 }
 
-/* A buffer that is used just a little less often than it takes to be cold. */
+/* A buffer that is used slightly more often than would make it cold. */
 static void does_not_flap(void **state)
 {
 	(void)state;
@@ -375,7 +382,7 @@ static void use_by_the_gpu_unknown(void **state)
 		assert_int_equal(line(i).gain_ns, 0);
 	}
 	assert_int_equal(line(5).said, TTMON_SAID_UNPIN);
-	/* Asked for later: unpinning it is no longer safe. */
+	/* The device pointer is requested later: unpinning the memory is no longer safe. */
 	ask_pointer(A + 4 * SIZE);
 	ask_pointer(A + 4 * SIZE);
 	assert_int_equal(lines(), 6);
@@ -414,7 +421,7 @@ static void what_is_freed(void **state)
 	assert_int_equal(totals().followed, 1);
 	feed_free(h, T, now, now + 1, TTMON_METHOD_HOST_ALLOC, A);
 	assert_int_equal(totals().followed, 0);
-	/* Another at its address begins anew. */
+	/* Another allocation at its address starts from zero. */
 	until(13 * SEC);
 	feed_alloc(h, T, now, TTMON_METHOD_HOST_ALLOC, A, SIZE);
 	copy(A, PAGE);
@@ -462,7 +469,7 @@ static void drivers_memory(void **state)
 	tt_pin(TTMON_TT_DMA_BUF, 0);
 	until(100 * SEC);
 	assert_int_equal(totals().followed, 0);
-	/* Its transfers are the device's, and not seen. */
+	/* Its transfers are made by the device and are not seen. */
 	tt_pin(TTMON_TT_PIN, A);
 	until(111 * SEC);
 	assert_int_equal(lines(), 1);
@@ -477,7 +484,7 @@ static void family(uint32_t which, uint32_t to)
 	APPLY(h, ev);
 }
 
-/* While transfers are not seen, nobody can tell what is cold. */
+/* While transfers are not seen, it is unknown what is cold. */
 static void blind(void **state)
 {
 	(void)state;
@@ -524,8 +531,8 @@ static void lines_run_over(void **state)
 }
 
 /*
- * A process that tells nothing but checkpoints leaves room for what others are to hear; its periods
- * are counted all the same.
+ * A process that reports nothing but checkpoints leaves room for the lines of others; its periods are
+ * counted all the same.
  */
 static void a_loop_of_checkpoints(void **state)
 {
@@ -588,7 +595,7 @@ static void periods(void **state)
 	assert_int_equal(line(4).tgid, T + 1);
 }
 
-/* Many at once are many ticks. */
+/* The work for many at once is spread over many ticks. */
 static void a_tick_is_bounded(void **state)
 {
 	(void)state;
@@ -613,7 +620,7 @@ static void a_tick_is_bounded(void **state)
 	assert_int_equal(totals().unheard, 0);
 }
 
-/* As many as there may be allocations; those that were freed count for as long as they wait. */
+/* As many allocations as there may be; those that were freed count for as long as they wait. */
 static void too_many_to_follow(void **state)
 {
 	(void)state;

@@ -28,7 +28,7 @@ static void maps_know_what_was_there_then(void **state)
 	assert_int_equal(object_at(&m, 0x1000, 100), 1);
 	assert_int_equal(object_at(&m, 0x2fff, 500), 1);
 	assert_int_equal(object_at(&m, 0x3000, 500), 0);
-	/* Told of later than it was used: facts come after events. */
+	/* It is reported later than it was used: facts come after events. */
 	assert_int_equal(object_at(&m, 0x1000, 50), 1);
 
 	/* Another library at the same place. */
@@ -37,7 +37,7 @@ static void maps_know_what_was_there_then(void **state)
 	assert_int_equal(object_at(&m, 0x2000, 150), 1);
 	assert_int_equal(object_at(&m, 0x2000, 200), 2);
 
-	/* What was before an exec is not explained by what came after it. */
+	/* A mapping that was made after an exec does not explain an address before it. */
 	ttmon_maps_end(&m, 250);
 	add(&m, 0x8000, 0x9000, 0, 3, 300);
 	assert_null(ttmon_maps_find(&m, 0x8000, 240, exec, 1));
@@ -58,12 +58,12 @@ static void a_mapping_listed_after_an_exec_is_the_new_programs(void **state)
 	(void)state;
 	add(&m, 0x1000, 0x2000, 0, 1, 100);
 	add(&m, 0x3000, 0x4000, 0, 2, 240); /* by the exec, just before its event */
-	add(&m, 0x3000, 0x4000, 0, 2, 300); /* by a list that was read after it */
+	add(&m, 0x3000, 0x4000, 0, 2, 300); /* by a list that was read after the exec */
 	ttmon_maps_end(&m, 250);
 	assert_int_equal(object_at(&m, 0x1000, 260), 0);
 	assert_int_equal(object_at(&m, 0x3000, 260), 2);
 	assert_int_equal(object_at(&m, 0x3000, 400), 2);
-	/* The next program is another one. */
+	/* The next program is a different one. */
 	ttmon_maps_end(&m, 500);
 	assert_int_equal(object_at(&m, 0x3000, 600), 0);
 	ttmon_maps_fini(&m);
@@ -75,7 +75,7 @@ static void maps_told_twice_are_one(void **state)
 
 	(void)state;
 	add(&m, 0x1000, 0x2000, 0, 0, 100);
-	add(&m, 0x1000, 0x2000, 0, 7, 200); /* what file it is was found out later */
+	add(&m, 0x1000, 0x2000, 0, 7, 200); /* its file became known later */
 	add(&m, 0x1000, 0x2000, 0, 0, 300);
 	assert_int_equal(m.n, 1);
 	assert_int_equal(object_at(&m, 0x1800, 100), 7);
@@ -121,8 +121,8 @@ static struct ttmon_history *program(uint32_t tgid, uint64_t slide, uint32_t fir
 }
 
 /*
- * A database that is written before the sites have settled has them all the same, but not what no
- * mapping is known for yet.
+ * A database that is written before the sites have settled contains them all, except for sites with
+ * frames in no known mapping.
  */
 static void a_copy_is_settled(void **state)
 {
@@ -142,13 +142,13 @@ static void a_copy_is_settled(void **state)
 	/* Its first frame may be in a library that was loaded just now. */
 	assert_int_equal(ttmon_history_alloc(h, 1)->site, 0);
 	assert_int_equal(ttmon_history_site(h, 0)->live, 1);
-	/* After 50 ms it is as at the end of a trace: what is in nothing known is left out. */
+	/* After 50 ms it is as at the end of a trace: frames in no known mapping are left out. */
 	feed_alloc_at(h, 10, 200 * MS, TTMON_METHOD_HOST_ALLOC, 0x30000, PAGE, half);
 	ttmon_history_now(h, 260 * MS, false);
 	ttmon_history_settle(h);
 	assert_int_equal(ttmon_history_alloc(h, 2)->site, 1);
 	/*
-	 * What was left out of this stack before is left out of the next one like it, until there are other
+	 * A frame that was left out of this stack is left out of the next equal one too, until there are other
 	 * mappings.
 	 */
 	feed_alloc_at(h, 10, 300 * MS, TTMON_METHOD_HOST_ALLOC, 0x40000, PAGE, half);
@@ -173,7 +173,8 @@ static void cuda_and_unknown_frames_are_left_out(void **state)
 	assert_int_equal(last_alloc(h)->site, 1);
 	s = ttmon_history_site(h, 1);
 	/*
-	 * Leading CUDA frames go, also behind an unknown one; one that is called back from the program stays.
+	 * Leading CUDA frames are removed, also behind an unknown one; a CUDA frame that is called back from
+	 * the program stays.
 	 */
 	assert_int_equal(s->nframes, 3);
 	assert_int_equal(s->frames[0].object, 1);
@@ -248,7 +249,9 @@ static void return_address_at_the_end_of_text(void **state)
 	ttmon_history_free(h);
 }
 
-/* Ordinals and site numbers follow the events, not the moment at which somebody resolved them. */
+/*
+ * Ordinals and site numbers follow the order of events, not the time at which the sites were resolved.
+ */
 static void ordinals_do_not_depend_on_ticks(void **state)
 {
 	const uint64_t a[] = { 0x400100, 0 }, b[] = { 0x400200, 0 };
@@ -358,7 +361,7 @@ static void asks_for_each_symbol_once(void **state)
 	feed_symbol(h, 1, 0x1200, 0x17, "main");
 	assert_string_equal(ttmon_history_symbol(h, &want[0], &delta), "main");
 	assert_int_equal(delta, 0x17);
-	feed_symbol(h, 1, 0x1100, 0, ""); /* looked up, has none */
+	feed_symbol(h, 1, 0x1100, 0, ""); /* it was looked up, and has no name */
 	want[0].offset = 0x1100;
 	assert_null(ttmon_history_symbol(h, &want[0], &delta));
 	ttmon_history_free(h);
@@ -384,7 +387,7 @@ static void refuses_facts_out_of_range(void **state)
 
 #define COPY_STATE(state) ((uint16_t)((state) << TTMON_B_STACK_SHIFT))
 
-/* frames: by frame pointers; number of the copy, 0: none was made. */
+/* frames: found by frame pointers; copy: the number of the copy, 0: no copy was made. */
 static void feed_copied(struct ttmon_history *h, uint64_t ts, uint64_t addr, const uint64_t *frames, uint64_t copy,
 			enum ttmon_stack_state state)
 {
@@ -437,7 +440,9 @@ static void assert_site(const struct ttmon_history *h, size_t alloc, uint32_t nf
 
 static const uint64_t by_fp[] = { 0x400300, 0 }, by_table[] = { 0x400300, 0x400500, 0x400700, 0 };
 
-/* What was found in the copy is the stack, whether it is told before the event or after it. */
+/*
+ * The stack that was found in the copy is used, whether it is reported before the event or after it.
+ */
 static void copies_say_what_the_stack_was(void **state)
 {
 	struct ttmon_history *h = program(10, 0, 1);
@@ -448,7 +453,7 @@ static void copies_say_what_the_stack_was(void **state)
 	feed_copied(h, 110, 0x20000, by_fp, 2, TTMON_STACK_COPY);
 	ttmon_history_tick(h, 100 * MS);
 	assert_int_equal(ttmon_history_alloc(h, 0)->site, 1);
-	/* It waits for the answer, for two seconds at most. */
+	/* The site waits for the answer, for two seconds at most. */
 	assert_int_equal(ttmon_history_alloc(h, 1)->site, 0);
 	feed_unwound(h, 120 * MS, 2, TTMON_STACK_BY_FRAMES, TTMON_STACK_COMPLETE, NULL);
 	ttmon_history_tick(h, 130 * MS);
@@ -462,7 +467,7 @@ static void copies_say_what_the_stack_was(void **state)
 	ttmon_history_free(h);
 }
 
-/* Nobody unwinds any more: nothing is waited for, and it is said that the frames are unchecked. */
+/* There is no unwinder any more: nothing waits, and the frames are marked as unchecked. */
 static void copies_that_nobody_answers(void **state)
 {
 	struct ttmon_history *h = program(10, 0, 1);
@@ -474,7 +479,7 @@ static void copies_that_nobody_answers(void **state)
 	feed_unwound(h, 110 * MS, 0, TTMON_STACK_BY_NOT_SAID, TTMON_STACK_UNKNOWN, NULL);
 	ttmon_history_tick(h, 120 * MS);
 	assert_site(h, 0, 1, TTMON_STACK_BY_UNCHECKED, TTMON_STACK_UNKNOWN);
-	/* The same frames, of which it is known: the site is as good as its best stack. */
+	/* The same frames, once confirmed: the site has the quality of its best stack. */
 	feed_copied(h, 130 * MS, 0x20000, by_fp, 0, TTMON_STACK_CONFIRMED);
 	feed_copied(h, 140 * MS, 0x30000, by_fp, 0, TTMON_STACK_UNCHECKED);
 	ttmon_history_tick(h, 300 * MS);
@@ -484,7 +489,7 @@ static void copies_that_nobody_answers(void **state)
 	ttmon_history_free(h);
 }
 
-/* Answers that nobody asks for are bounded, one that comes twice is refused. */
+/* The number of answers without a request is bounded, and a second answer is refused. */
 static void answers_are_bounded(void **state)
 {
 	struct ttmon_history *h = program(10, 0, 1);
@@ -498,7 +503,9 @@ static void answers_are_bounded(void **state)
 	assert_int_equal(t.malformed_facts, 1);
 	feed_copied(h, 100 * MS, 0x10000, by_fp, 1, TTMON_STACK_COPY);
 	feed_copied(h, 100 * MS, 0x20000, by_fp, 20000, TTMON_STACK_COPY);
-	/* Nobody waits for one that has gone: the one behind it has its site as soon as it has settled. */
+	/*
+	 * No site waits for an allocation that is gone: the next one has its site as soon as it has settled.
+	 */
 	ttmon_history_tick(h, 200 * MS);
 	assert_site(h, 0, 1, TTMON_STACK_BY_UNCHECKED, TTMON_STACK_UNKNOWN);
 	assert_site(h, 1, 3, TTMON_STACK_BY_TABLES, TTMON_STACK_COMPLETE);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_know.c: what was not seen. Questions are held against a model that has every gap, told in any
- * order, and looks at each moment.
+ * test_know.c: what was not seen. Answers are compared with a model that has every gap, reported in
+ * any order, and that looks at each moment.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,13 +55,16 @@ static void late_attach(void **state)
 	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_CPU, 7, 0, 1000, NULL), TTMON_KNOWN);
 	assert_int_equal(ttmon_know_unseen_to(k, TTMON_FAMILY_ALLOC, 7, 600), 500);
 	assert_int_equal(ttmon_know_unseen_to(k, TTMON_FAMILY_ALLOC, 8, 600), 0);
-	/* What lacks one process is no sum of the host. */
+	/* If one process lacks data, the sum of the host lacks it too. */
 	assert_int_equal(ttmon_know_families(k, 0, 1000), ((1u << TTMON_FAMILY_MAX) - 1) & ~TTMON_FAMILIES_CUDA);
 	assert_int_equal(ttmon_know_families(k, 500, 1000), (1u << TTMON_FAMILY_MAX) - 1);
 	ttmon_know_free(k);
 }
 
-/* Memory was made, and nobody saw where: from then on, and once however often. */
+/*
+ * Memory was allocated at an unknown address: there is a gap from then on, and only one however often
+ * it happens.
+ */
 static void without_address(void **state)
 {
 	const struct ttmon_gap *gaps;
@@ -78,7 +81,7 @@ static void without_address(void **state)
 	assert_int_not_equal(ttmon_know_of(k, TTMON_FAMILY_ALLOC, 7, 0, 150, NULL), TTMON_KNOWN);
 	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_TRANSFER, 7, 0, 150, NULL), TTMON_KNOWN);
 	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_ALLOC, 8, 0, 150, NULL), TTMON_KNOWN);
-	/* Another process of this number. */
+	/* Another process with this number. */
 	ttmon_know_ended(k, 7, 300);
 	ttmon_know_unaddressed(k, 7, 400);
 	assert_int_equal(ttmon_know_gaps(k, &gaps), 2);
@@ -99,14 +102,17 @@ static void what_ends_with_its_process(void **state)
 	assert_int_equal(ttmon_know_families(k, 900, 1000), ((1u << TTMON_FAMILY_MAX) - 1) & ~TTMON_FAMILIES_CUDA);
 	ttmon_know_ended(k, 7, 800);
 	assert_int_equal(ttmon_know_families(k, 900, 1000), (1u << TTMON_FAMILY_MAX) - 1);
-	/* Seen in the driver: sums of the process are lower bounds, the host's slots are as they are. */
+	/*
+	 * The calls are seen in the driver: sums of the process are lower bounds, the host's slots are
+	 * complete.
+	 */
 	ev.how = TTMON_BLIND_STRIPPED;
 	ev.h.tgid = 8;
 	ev.mapped_ns = 900;
 	ttmon_know_on_blind(k, &ev);
 	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_ALLOC, 8, 900, 1000, NULL), TTMON_AT_LEAST);
 	assert_int_equal(ttmon_know_unseen_to(k, TTMON_FAMILY_ALLOC, 8, 1000), 0);
-	/* One function that the kernel refuses: the same, but memory may have been pinned by it. */
+	/* The kernel refuses one function: the same, but this function may have pinned memory. */
 	ev.how = TTMON_BLIND_REFUSED;
 	ev.h.tgid = 9;
 	ev.families = TTMON_FAMILY_BIT(ALLOC);
@@ -142,7 +148,7 @@ static enum ttmon_knowledge copies(struct ttmon_know *k, uint32_t tgid)
 }
 
 /*
- * A runtime without symbols hides nothing where another one was seen to call the driver's probed
+ * A runtime without symbols hides nothing if another runtime was seen to call the driver's probed
  * functions.
  */
 static void stripped_beside_one_that_was_seen(void **state)
@@ -157,13 +163,13 @@ static void stripped_beside_one_that_was_seen(void **state)
 	blind(k, 7, 2, 60, 70, 0);
 	assert_int_equal(copies(k, 7), TTMON_AT_LEAST);
 	proc(k, 7, 1, 10, TTMON_PROC_DRIVER);
-	/* What else is not known stays. */
+	/* Other gaps stay. */
 	assert_int_equal(ttmon_know_gaps(k, &gaps), 2);
 	assert_int_equal(gaps[0].tgid, 8);
 	assert_int_equal(copies(k, 7), TTMON_AT_LEAST);
 	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_TRANSFER, 7, 80, 200, NULL), TTMON_KNOWN);
 	assert_int_equal(copies(k, 8), TTMON_AT_LEAST);
-	/* Told later, seen again, forked. */
+	/* Reported later, seen again, forked. */
 	stripped(k, 7);
 	proc(k, 7, 1, 10, TTMON_PROC_SEEN);
 	stripped(k, 7);
@@ -171,7 +177,9 @@ static void stripped_beside_one_that_was_seen(void **state)
 	stripped(k, 9);
 	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_TRANSFER, 7, 80, 200, NULL), TTMON_KNOWN);
 	assert_int_equal(copies(k, 9), TTMON_KNOWN);
-	/* Another program; another process of that number; the child of one of which nothing is known. */
+	/*
+	 * Another program; another process with that number; the child of a process of which nothing is known.
+	 */
 	proc(k, 9, 7, 20, TTMON_PROC_EXEC);
 	stripped(k, 9);
 	assert_int_equal(copies(k, 9), TTMON_AT_LEAST);
@@ -185,8 +193,8 @@ static void stripped_beside_one_that_was_seen(void **state)
 }
 
 /*
- * What is seen of a program says nothing of the one that the process executed before, nor of another
- * process of its number.
+ * What is seen of a program proves nothing about the program that the process executed before, nor
+ * about another process with its number.
  */
 static void stripped_before_an_exec(void **state)
 {
@@ -199,7 +207,7 @@ static void stripped_before_an_exec(void **state)
 	proc(k, 7, 1, 10, TTMON_PROC_DRIVER);
 	assert_int_equal(copies(k, 7), TTMON_AT_LEAST);
 	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_TRANSFER, 7, 160, 200, NULL), TTMON_KNOWN);
-	/* The same library in both, the second of them not seen to call the driver. */
+	/* Both have the same library, and the second was not seen to call the driver. */
 	proc(k, 8, 1, 10, TTMON_PROC_DRIVER);
 	stripped(k, 8);
 	assert_int_equal(copies(k, 8), TTMON_KNOWN);
@@ -209,7 +217,10 @@ static void stripped_before_an_exec(void **state)
 	ttmon_know_free(k);
 }
 
-/* A call that was perhaps no part of another one: of its family alone, and for as long as it stands. */
+/*
+ * A call that was perhaps not part of another one: a gap only for its family, and only as long as it
+ * is reported.
+ */
 static void not_told_apart(void **state)
 {
 	const uint64_t lasts = 1ULL << TTMON_DOUBT_SHIFT;
@@ -236,7 +247,7 @@ static void not_told_apart(void **state)
 	assert_int_equal(ttmon_know_gaps(k, &gaps), 3);
 	assert_int_equal(gaps[1].families, TTMON_FAMILY_BIT(ALLOC));
 	assert_int_equal(gaps[2].families, TTMON_FAMILY_BIT(LAUNCH));
-	/* It says nothing of a runtime without symbols. */
+	/* It proves nothing about a runtime without symbols. */
 	stripped(k, 7);
 	assert_int_equal(ttmon_know_gaps(k, &gaps), 3);
 	ttmon_know_free(k);
@@ -249,29 +260,30 @@ static void stripped_in_another_process_of_that_number(void **state)
 
 	(void)state;
 	assert_int_equal(ttmon_know_new(&k), 0);
-	/* The first one had none, and keeps its gap. */
+	/* The first process had no such call, and keeps its gap. */
 	stripped(k, 7);
 	ttmon_know_ended(k, 7, 120);
 	proc(k, 7, 1, 130, TTMON_PROC_FORK);
 	proc(k, 7, 1, 130, TTMON_PROC_DRIVER);
 	assert_int_equal(copies(k, 7), TTMON_AT_LEAST);
 	/*
-	 * The first one had, and the library of the second is told before it is: a service sees its mapping.
+	 * The first process had one, and the library of the second is reported before the process: a service
+	 * sees its mapping.
 	 */
 	proc(k, 8, 1, 10, TTMON_PROC_DRIVER);
 	ttmon_know_ended(k, 8, 90);
 	stripped(k, 8);
 	proc(k, 8, 1, 95, TTMON_PROC_SEEN);
 	assert_int_equal(copies(k, 8), TTMON_AT_LEAST);
-	/* Told each time that a list of mappings shows it. */
+	/* It is reported each time that a list of mappings contains it. */
 	stripped(k, 8);
 	assert_int_equal(ttmon_know_gaps(k, &gaps), 2);
 	ttmon_know_free(k);
 }
 
 /*
- * A file that hangs: nobody knows what its process did; when it has been read, it was no gap. Others
- * of the process stay.
+ * The read of a file hangs: it is unknown what its process did. When the file has been read, it was no
+ * gap. Other gaps of the process stay.
  */
 static void a_file_that_is_read_late(void **state)
 {
@@ -304,7 +316,7 @@ static void a_file_that_is_read_late(void **state)
 	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_ALLOC, 7, 150, 160, NULL), TTMON_UNKNOWN);
 	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_ALLOC, 8, 150, 160, NULL), TTMON_UNKNOWN);
 	assert_int_equal(ttmon_know_gaps(k, &gaps), 2);
-	/* One that was told is told, not two. */
+	/* A gap that was reported counts once. */
 	ttmon_know_on_blind(k, &ev);
 	assert_int_equal(ttmon_know_gaps(k, &gaps), 2);
 	ttmon_know_free(k);
@@ -343,7 +355,9 @@ static void of_one_by_the_budget(struct ttmon_know *k, uint32_t tgid, enum ttmon
 	ttmon_know_on_family(k, &ev);
 }
 
-/* What is sampled is not missing; what else is not seen is, of the process and of all. */
+/*
+ * Calls left out by sampling are not missing; other unseen calls are, for the process and for all.
+ */
 static void sampled_is_not_missing(void **state)
 {
 	struct ttmon_know *k;
@@ -354,7 +368,7 @@ static void sampled_is_not_missing(void **state)
 	of_one_by_the_budget(k, 7, TTMON_FAMILY_ON, 1, 200);
 	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_TRANSFER, 7, 50, 150, NULL), TTMON_AT_LEAST);
 	assert_false(ttmon_know_missing(k, TTMON_FAMILY_TRANSFER, 7, 50, 300));
-	/* Asked for, by nobody's chance. */
+	/* Counting was requested by the user, so nothing is sampled. */
 	of_one_by_the_budget(k, 8, TTMON_FAMILY_COUNTING, 0, 100);
 	assert_true(ttmon_know_missing(k, TTMON_FAMILY_TRANSFER, 8, 50, 300));
 	ttmon_know_lost(k, TTMON_FAMILY_BIT(TRANSFER), 400, 410);
@@ -376,12 +390,12 @@ static void losses_that_follow_are_one(void **state)
 	for (uint64_t ms = 0; ms < 1000; ms++)
 		ttmon_know_lost(k, TTMON_FAMILIES_CUDA, ms * 1000000, (ms + 1) * 1000000);
 	assert_int_equal(ttmon_know_gaps(k, &gaps), 1);
-	/* Something was seen in it all the same. */
+	/* Something was seen in this time all the same. */
 	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_ALLOC, 7, 10, 20, NULL), TTMON_AT_LEAST);
 	ttmon_know_free(k);
 }
 
-/* A full table says of more that it was not seen, never of less. */
+/* If the table is full, more is called unseen than was unseen, never less. */
 static void full(void **state)
 {
 	struct ttmon_know *k;
@@ -443,7 +457,10 @@ static void as_the_model_says(void **state)
 				for (uint32_t t = from; t < to; t++)
 					n += dark[tgid][asked[i]][t];
 				assert_int_equal(got == TTMON_KNOWN, n == 0);
-				/* Two gaps that together cover all are said to be a lower bound: that is true too. */
+				/*
+				 * Two gaps that together cover all of the time are called a lower bound, which is true
+				 * too.
+				 */
 				if (got == TTMON_UNKNOWN)
 					assert_int_equal(n, to - from);
 				assert_int_equal(ttmon_know_unseen_to(k, asked[i], tgid, to), last[tgid][asked[i]][to]);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_seen.c: what each slot knows, and for how long each family told nothing, held against a model
- * that looks at every moment: changes and losses at random times, told before, while and after their
- * slots close.
+ * test_seen.c: what is known of each slot, and for how long each family sent nothing. It is compared
+ * with a model that looks at every moment: changes and losses at random times, reported before, during
+ * and after the close of their slots.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include "daemon/core/know/seen.h"
 
 #define SLOTS 200
-#define SLOT  10 /* moments */
+#define SLOT  10 /* number of moments */
 #define ALL   ((1u << TTMON_FAMILY_MAX) - 1)
 
 static uint64_t seed;
@@ -35,8 +35,8 @@ static void tell(struct ttmon_seen_sums *s, struct ttmon_know *k, unsigned int f
 }
 
 /*
- * Changes of two families at any moment; each is told before its slot closes, as the daemon's facts
- * are.
+ * Two families change at any moment; each change is reported before its slot closes, as the daemon's
+ * facts are.
  */
 static void against_a_model(void **state)
 {
@@ -103,7 +103,7 @@ static void not_there_from_the_start(void **state)
 	ttmon_seen_init(&s);
 	assert_int_equal(ttmon_know_new(&k), 0);
 	ttmon_seen_on_clock(&s, &clock);
-	/* A second one changes nothing. */
+	/* A second CLOCK event changes nothing. */
 	ttmon_seen_on_clock(&s, &(struct ttmon_ev_clock){ .mono_ns = 9 });
 	assert_int_equal(ttmon_seen_close(&s, k, 10, 20, 0), TTMON_FAMILY_BIT(ALLOC));
 	tell(&s, k, TTMON_FAMILY_MMAP, TTMON_FAMILY_ON, 25);
@@ -122,7 +122,7 @@ static void not_there_from_the_start(void **state)
 	ttmon_know_free(k);
 }
 
-/* CPU time is measured from the first slot on that has it; what has none after that is missing. */
+/* CPU time is measured from the first slot that has it; a later slot without it has it missing. */
 static void cpu_time_begins(void **state)
 {
 	const uint32_t cpu = TTMON_FAMILY_BIT(CPU);
@@ -143,7 +143,10 @@ static void cpu_time_begins(void **state)
 	ttmon_know_free(k);
 }
 
-/* A process whose probes came late is missing in the sums of the slots until then, and is told. */
+/*
+ * If the probes of a process became active late, it is missing in the sums of the slots until then,
+ * and it is reported.
+ */
 static void late_processes(void **state)
 {
 	const struct ttmon_ev_blind late = { .h.tgid = 7, .object = 1, .mapped_ns = 0, .active_ns = 15 };
@@ -168,7 +171,7 @@ static void late_processes(void **state)
 	ttmon_know_free(k);
 }
 
-/* What is told of slots that have closed is in the next one. */
+/* Gaps that are reported after their slots have closed are in the next slot. */
 static void told_late(void **state)
 {
 	struct ttmon_seen_sums s;

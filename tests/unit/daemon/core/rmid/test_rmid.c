@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_rmid.c: who had which RMID when: every contradiction that a source may report, by name. */
+/*
+ * test_rmid.c: which process had which RMID when; each contradiction that a source may report has a
+ * test.
+ */
 #include "tests/unit/feed/rmid_feed.h"
 
 static void owners_are_intervals(void **state)
@@ -51,7 +54,7 @@ static void repeated_alloc_is_ignored(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* The predecessor's module does not know start times; what another source knows fills them in. */
+/* The predecessor's module does not report start times; a later source fills them in. */
 static void start_time_comes_later(void **state)
 {
 	struct ttmon_ev_rmid e = life_record(TTMON_RMID_ALLOC, 10 * MS, 3, 100);
@@ -65,7 +68,7 @@ static void start_time_comes_later(void **state)
 	ttmon_rmid_get_owner(r, 3, 12 * MS, &o);
 	assert_int_equal(o.start_ns, 100000);
 	nothing_odd(r);
-	/* The same number, another process. */
+	/* The same number, but another process. */
 	e = life_record(TTMON_RMID_EXISTING, 14 * MS, 3, 100);
 	e.start_ns = 13 * MS;
 	ttmon_rmid_apply(r, &e.h);
@@ -86,7 +89,7 @@ static void lost_free(void **state)
 	assert_int_equal(owner_at(r, 3, 20 * MS), 200);
 	assert_int_equal(totals(r).in_use, 1);
 	only_odd(r, TTMON_RMID_ODD_LOST_FREE, 1, "RMID 3 went from process 100 to 200, but was not told to be freed");
-	/* By a dump. */
+	/* Reported by a dump. */
 	found(r, 30 * MS, 3, 300);
 	assert_int_equal(owner_at(r, 3, 30 * MS), 300);
 	only_odd(r, TTMON_RMID_ODD_LOST_FREE, 2, NULL);
@@ -112,7 +115,7 @@ static void double_free(void **state)
 
 /*
  * The fork bug of unvariance/collector's module: a child that inherited the RMID exits and frees it,
- * the parent runs on.
+ * while the parent runs on.
  */
 static void free_by_another_process(void **state)
 {
@@ -124,7 +127,7 @@ static void free_by_another_process(void **state)
 	assert_int_equal(owner_at(r, 17, 25 * MS), 100);
 	assert_int_equal(totals(r).frees, 0);
 	only_odd(r, TTMON_RMID_ODD_SHARED, 1, "RMID 17 belongs to process 100, but process 101 has it too");
-	/* The parent's own free is one. */
+	/* The parent's own free is valid. */
 	take(r, 30 * MS, 17, 100);
 	assert_int_equal(owner_at(r, 17, 30 * MS), 0);
 	assert_int_equal(totals(r).frees, 1);
@@ -139,7 +142,7 @@ static void existing_at_the_start_is_normal(void **state)
 
 	(void)state;
 	found(r, 100 * MS, 5, 100);
-	take(r, 120 * MS, 6, 200); /* before the dump came to it */
+	take(r, 120 * MS, 6, 200); /* before the dump reached it */
 	take(r, 130 * MS, 7, 0);
 	assert_int_equal(owner_at(r, 5, 1 * MS), 100);
 	assert_int_equal(owner_at(r, 5, 200 * MS), 100);
@@ -165,7 +168,7 @@ static void lost_alloc_shows_in_a_dump(void **state)
 	give(r, 10 * MS, 5, 100);
 	take(r, 20 * MS, 5, 100);
 	found(r, 50 * MS, 5, 200);
-	/* Since when is not known: since it can have been. */
+	/* The time of the allocation is unknown: the earliest possible time is taken. */
 	assert_int_equal(owner_at(r, 5, 20 * MS - 1), 100);
 	assert_int_equal(owner_at(r, 5, 20 * MS), 200);
 	only_odd(r, TTMON_RMID_ODD_LOST_ALLOC, 1, "RMID 5 is in use, but its allocation was not told (process 200)");
@@ -179,7 +182,7 @@ static void lost_alloc_shows_on_a_cpu(void **state)
 	(void)state;
 	info(r, 1, 64);
 	close_at(r, 10 * MS);
-	/* The dump may still tell it. */
+	/* The dump may still report it. */
 	ttmon_rmid_seen(r, 5, 200, 500 * MS);
 	nothing_odd(r);
 	ttmon_rmid_seen(r, 5, 200, 1010 * MS);
@@ -203,7 +206,7 @@ static void two_processes_on_one_rmid(void **state)
 	ttmon_rmid_seen(r, 5, 100, 11 * MS);
 	ttmon_rmid_seen(r, 5, 101, 11 * MS);
 	only_odd(r, TTMON_RMID_ODD_SHARED, 1, "RMID 5 belongs to process 100, but process 101 has it too");
-	/* Nothing of this is about no RMID, or no process. */
+	/* None of these is about a valid RMID and a process. */
 	ttmon_rmid_seen(r, 0, 101, 12 * MS);
 	ttmon_rmid_seen(r, 5, 0, 12 * MS);
 	ttmon_rmid_seen(r, TTMON_RMID_LIMIT, 102, 12 * MS);
@@ -211,7 +214,9 @@ static void two_processes_on_one_rmid(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* A process that exits runs on after its RMID was freed, but not when somebody else has it. */
+/*
+ * An exiting process runs on after its RMID was freed, but not when another process has the RMID.
+ */
 static void seen_after_its_free(void **state)
 {
 	struct ttmon_rmid *r = fresh();
@@ -222,7 +227,7 @@ static void seen_after_its_free(void **state)
 	ttmon_rmid_seen(r, 5, 100, 20 * MS);
 	ttmon_rmid_seen(r, 5, 100, 21 * MS);
 	give(r, 23 * MS, 5, 200);
-	/* Both were right in that slot. */
+	/* Both owners are valid in that slot. */
 	ttmon_rmid_seen(r, 5, 200, 23 * MS);
 	nothing_odd(r);
 	ttmon_rmid_seen(r, 5, 100, 23 * MS);
@@ -258,7 +263,7 @@ static void exhausted(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* A stamp that has nothing to do with the record's own is no time: the record's is taken. */
+/* A time stamp that is far from the record's own time is invalid: the record's time is used. */
 static void stamps_that_are_no_times(void **state)
 {
 	struct ttmon_ev_rmid e = life_record(TTMON_RMID_ALLOC, 20 * MS, 5, 200);
@@ -278,7 +283,10 @@ static void stamps_that_are_no_times(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* RMID_SET comes when the cold thread has done it, in any order, before or after its slot closes. */
+/*
+ * RMID_SET comes when the cold thread has made the change: in any order, before or after its slot
+ * closes.
+ */
 static void facts_wait_for_their_time(void **state)
 {
 	struct ttmon_rmid *r = fresh();
@@ -298,18 +306,18 @@ static void facts_wait_for_their_time(void **state)
 	close_at(r, 16 * MS);
 	assert_int_equal(owner_at(r, 5, 15 * MS), 200);
 	nothing_odd(r);
-	/* Late: its time stays. */
+	/* It is late: its time stays. */
 	fact(r, TTMON_RMID_FREE, 15 * MS + 1, 5, 200);
 	close_at(r, 17 * MS);
 	assert_int_equal(owner_at(r, 5, 15 * MS + 1), 0);
 	nothing_odd(r);
-	/* A minute ahead is no time. */
+	/* A time a minute ahead is invalid. */
 	fact(r, TTMON_RMID_ALLOC, 17 * MS + 61 * NSEC_PER_SEC, 5, 300);
 	only_odd(r, TTMON_RMID_ODD_DROPPED, 1, "no room for readings or events of RMIDs");
 	ttmon_rmid_free(r);
 }
 
-/* More facts than are kept: none is lost. */
+/* More facts than there is room for: none is lost. */
 static void facts_without_end(void **state)
 {
 	struct ttmon_rmid *r = fresh();
@@ -328,7 +336,7 @@ static void facts_without_end(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* The oldest owners are forgotten; those of slots that are still open are missed. */
+/* The oldest owners are forgotten; those in slots that are still open are missed. */
 static void many_owners(void **state)
 {
 	struct ttmon_rmid *r = fresh();
@@ -369,7 +377,10 @@ static void impossible_ids(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* resctrl by cgroup: an RMID of several processes has no owner, and nobody is an intruder there. */
+/*
+ * resctrl by cgroup: an RMID of several processes has no owner, and none of them counts as an
+ * intruder.
+ */
 static void rmid_of_a_group(void **state)
 {
 	struct ttmon_rmid *r = fresh();

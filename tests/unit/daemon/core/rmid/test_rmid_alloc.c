@@ -2,7 +2,7 @@
 /*
  * test_rmid_alloc.c: the allocator of RMIDs on the host: the steps of tests/rmid_script.h, and a
  * random run against a model that keeps a plain list. The same steps run in BPF (tests/bpf) and in the
- * kernel module (selftest=1). And the turns in which the module reads the ids in use.
+ * kernel module (selftest=1). Another test covers the rounds in which the module reads the ids in use.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,8 +46,8 @@ static void test_script(void **state)
 }
 
 /*
- * What the allocator promises, said the other way round: a list of free ids with times, and who holds
- * which.
+ * What the allocator promises, modelled differently: a list of free ids with times, and the holder of
+ * each id.
  */
 struct model {
 	struct {
@@ -128,7 +128,7 @@ static void test_random(void **state)
 		assert_int_equal(p->fresh - p->in_use, p->nr_free);
 		assert_int_equal(p->allocs - p->frees, p->in_use);
 	}
-	/* The run went everywhere. */
+	/* The run reached all cases. */
 	assert_true(p->exhausted > 100 && p->limbo > 100 && p->peak == RMID_RANDOM_MAX);
 	for (int why = 0; why < 4; why++)
 		assert_true(answers[RMID_DO_FREE][why] > 100);
@@ -137,7 +137,9 @@ static void test_random(void **state)
 		fail_msg("RMID_RANDOM_DIGEST must be 0x%llx", (unsigned long long)r.digest);
 }
 
-/* Names and times of the last holder stay after the free; the next one's replace them. */
+/*
+ * The name and times of the last holder stay after the free; those of the next holder replace them.
+ */
 static void test_metadata(void **state)
 {
 	_cleanup_free_ struct ttmon_rmid_pool *p = calloc(1, sizeof(*p));
@@ -162,7 +164,10 @@ static void test_metadata(void **state)
 	assert_null(ttmon_rmid_pool_holder(p, 1025));
 }
 
-/* The first in use above this one, around the end, as kmod/table.c looks for it; 0: none is. */
+/*
+ * Returns the first id in use after this one, with wrap-around, as kmod/table.c searches for it; 0:
+ * none is in use.
+ */
 static uint32_t next_used(const bool *used, uint32_t n, uint32_t after)
 {
 	for (uint32_t i = after + 1; i < n; i++)
@@ -175,8 +180,8 @@ static uint32_t next_used(const bool *used, uint32_t n, uint32_t after)
 }
 
 /*
- * One turn, with ids that come and go between two steps when `change` is not 0. Returns how many
- * were taken.
+ * One round. If `change` is not 0, ids are given and freed between two steps. Returns how many were
+ * taken.
  */
 static uint32_t turn(bool *used, uint32_t n, uint32_t *last, uint32_t batch, uint32_t change, uint32_t *taken,
 		     struct rmid_script_random *r)
@@ -188,7 +193,7 @@ static uint32_t turn(bool *used, uint32_t n, uint32_t *last, uint32_t batch, uin
 		taken[round.at]++;
 		for (uint32_t k = rmid_script_rand(r, change + 1); k; k--)
 			used[1 + rmid_script_rand(r, n - 1)] = rmid_script_rand(r, 2);
-		/* The one that the turn began with, as often as not. */
+		/* In half of the cases the id with which the round began. */
 		if (change && !i && rmid_script_rand(r, 2))
 			used[round.at] = false;
 	}
@@ -198,8 +203,7 @@ static uint32_t turn(bool *used, uint32_t n, uint32_t *last, uint32_t batch, uin
 
 /*
  * Readings of RMIDs, tick by tick: none is read twice in a tick, whatever is freed and given
- * meanwhile, and all that are in use all the time are read, in one tick if there is room, else in
- * turn.
+ * meanwhile. All that are in use all the time are read: in one tick if there is room, else in rounds.
  */
 static void test_rounds(void **state)
 {
@@ -227,7 +231,7 @@ static void test_rounds(void **state)
 				read[i] += taken[i];
 				stays[i] &= used[i];
 			}
-			/* There was room for all, and those that were there all the time were read. */
+			/* There was room for all, and those that were in use all the time were read. */
 			for (uint32_t i = 1; i < n && !change && batch >= n - 1; i++)
 				assert_int_equal(taken[i], used[i]);
 			full += batch >= n - 1 && !change;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_rmid_late.c: records of an RMID's lifecycle that come after newer ones of it. They change
- * the past; who has the RMID now, it keeps.
+ * test_rmid_late.c: records about an RMID that come after newer ones about it. They change the past;
+ * the process that has the RMID now keeps it.
  */
 #include "tests/unit/feed/rmid_feed.h"
 
 #define P 100
 #define Q 200
 
-/* Whoever is told late, Q has RMID 5 from 30 ms on, and its own free ends that. */
+/* Whatever is reported late, Q has RMID 5 from 30 ms on, and its own free ends that. */
 static void q_has_it(struct ttmon_rmid *r)
 {
 	assert_int_equal(owner_at(r, 5, 30 * MS), Q);
@@ -39,7 +39,7 @@ static void existing(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* Its allocation was lost, the dump is late, and it has ended since. */
+/* Its allocation was lost, the dump is late, and the process has ended since. */
 static void existing_of_who_was_not_known(void **state)
 {
 	struct ttmon_rmid *r = fresh();
@@ -76,8 +76,8 @@ static void alloc(void **state)
 }
 
 /*
- * The free of the predecessor's module names nobody, ours does: after a reuse it is the former
- * owner's in either case.
+ * The free of the predecessor's module names no process, ours does: after a reuse it is the free of
+ * the former owner in either case.
  */
 static void free_after_reuse(void **state)
 {
@@ -103,7 +103,7 @@ static void free_after_reuse(void **state)
 }
 
 /*
- * One process after another, on the same id, twice the same one: a free of its first time is not
+ * One process after another on the same id, twice the same process: a free of its first time is not
  * one of its second.
  */
 static void free_of_an_earlier_time(void **state)
@@ -121,7 +121,10 @@ static void free_of_an_earlier_time(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* The stamps are a little out of order and say that it was freed before it was given: it has it. */
+/*
+ * The time stamps are slightly out of order, so that the free is before the allocation: the process
+ * has the RMID.
+ */
 static void free_before_its_alloc(void **state)
 {
 	struct ttmon_rmid *r = fresh();
@@ -135,7 +138,7 @@ static void free_before_its_alloc(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* The whole life of P, in every order in which its three records may come, after Q has the RMID. */
+/* The three records of the life of P, in every order, after Q has the RMID. */
 static void whole_life(void **state)
 {
 	static const uint8_t order[][3] = {
@@ -167,8 +170,8 @@ static void whole_life(void **state)
 }
 
 /*
- * A dump each second says nothing new, and does not push out of memory what a late record is to be
- * put among.
+ * A dump each second has no new information, and does not displace the entries that a late record
+ * needs.
  */
 static void after_many_dumps(void **state)
 {
@@ -180,7 +183,7 @@ static void after_many_dumps(void **state)
 	give(r, 30 * MS, 5, Q);
 	for (uint64_t i = 0; i < 100; i++)
 		found(r, 40 * MS + i * NSEC_PER_SEC, 5, Q);
-	/* Older than a dump that has shown Q: it is not Q that was freed, and if so Q has it again. */
+	/* The free is older than a dump that showed Q, so it was not Q's, and Q keeps the RMID. */
 	take(r, 50 * NSEC_PER_SEC, 5, 0);
 	assert_int_equal(owner_at(r, 5, 1000 * NSEC_PER_SEC), Q);
 	give(r, 12 * MS, 5, P);
@@ -190,7 +193,7 @@ static void after_many_dumps(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* What is older than all that is remembered changes nothing, and is counted. */
+/* A record older than everything that is remembered changes nothing, and is counted. */
 static void older_than_memory(void **state)
 {
 	struct ttmon_rmid *r = fresh();
@@ -215,8 +218,8 @@ static void older_than_memory(void **state)
 }
 
 /*
- * A slot that closes without all records: its readings wait, and go to whom they are of when the
- * records are there.
+ * A slot closes without all its records: its readings wait, and are assigned to the right processes
+ * when the records come.
  */
 static void readings_wait(void **state)
 {
@@ -229,7 +232,7 @@ static void readings_wait(void **state)
 	nr_pieces = 0;
 	ttmon_rmid_close(r, 20 * MS, on_piece, NULL);
 	assert_int_equal(total_of(P), 900);
-	/* P is freed, and Q gets the RMID: both records lie in a ring that is stuck. */
+	/* P is freed, and Q gets the RMID: both records are in a ring that is stuck. */
 	total(r, 30 * MS, 5, 1000);
 	total(r, 33 * MS, 5, 7000);
 	nr_pieces = 0;
@@ -247,13 +250,15 @@ static void readings_wait(void **state)
 }
 
 /*
- * A ring is stuck for longer than readings find room: further ones are joined. Of those that are of
- * one process nothing is lost; where two had the RMID, nobody gets the bytes of the other.
+ * A ring is stuck for longer than there is room for readings: further ones are merged. Bytes of
+ * readings of one process are not lost; if two processes had the RMID, neither gets the bytes of the
+ * other.
  */
 static void readings_wait_long(void **state)
 {
 	static const struct {
-		uint64_t free_ms, p, q, dropped; /* P is freed after so many; what P and Q get; what nobody does */
+		uint64_t free_ms, p, q,
+			dropped; /* time of P's free; bytes that P gets, that Q gets, that neither gets */
 	} cases[] = { { 0, 200, 0, 0 }, { 5, 5, 850, 0 }, { 50, 15, 0, 435 } };
 
 	(void)state;

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_rmid_prop.c: sums of pieces are sums of readings, exactly, for random streams.
+ * test_rmid_prop.c: for random streams the sums of pieces are exactly the sums of readings.
  *
- * exact: well-told lifecycles, readings of random rates that come up to eight slots late: after any
- * slot, what each process has got is what a model says that looks at all readings at once and knows
- * no slots, queues or closing. late: the same, with lifecycle records that come up to eight slots
- * late, in any order, without a name or with one, and with dumps between them: after a slot that
- * closed with all its records there, each process has got what the model says, and in a slot that
- * closed without, nobody has got anything. very_late: up to 24 slots, so that readings find no
- * room: nobody gets more than is its own. wild: whatever a source may tell, in any order: nothing
- * is lost or made.
+ * exact: complete life cycles, and readings at random rates that come up to eight slots late. After
+ * any slot, each process has got the value of a model that looks at all readings at once and knows no
+ * slots, queues or closing.
+ *
+ * late: the same, with life cycle records that come up to eight slots late, in any order, with or
+ * without a name, and with dumps between them. After a slot that closed with all its records, each
+ * process has got the value of the model; in a slot that closed without them, no process has got
+ * anything.
+ *
+ * very_late: up to 24 slots late, so that there is no room for readings: no process gets more than its
+ * own bytes.
+ *
+ * wild: any input in any order: nothing is lost or invented.
  */
 #include "tests/unit/feed/rmid_feed.h"
 
@@ -41,8 +46,8 @@ struct owner {
 };
 
 struct reading {
-	uint64_t ns, slot; /* of delivery */
-	uint64_t bytes;	   /* since the one before */
+	uint64_t ns, slot; /* time of delivery */
+	uint64_t bytes;	   /* since the reading before */
 };
 
 struct world {
@@ -52,7 +57,7 @@ struct world {
 	size_t nr_own[RMIDS];
 	struct reading rd[RMIDS][DOMAINS][READS];
 	size_t nr_rd[RMIDS][DOMAINS];
-	uint64_t got[RMIDS][OWNERS + 1]; /* by owner; the last: nobody */
+	uint64_t got[RMIDS][OWNERS + 1]; /* by owner; the last one: no owner */
 	uint64_t odd_samples;
 };
 
@@ -63,7 +68,7 @@ static uint32_t tgid_of(size_t rmid, size_t i)
 	return (uint32_t)(1 + rmid * OWNERS + i);
 }
 
-/* least: time between two readings. */
+/* least: the shortest time between two readings. */
 static void make_world(uint64_t least)
 {
 	static const uint32_t widths[] = { 24, 32, 44, 62, 64 };
@@ -88,10 +93,10 @@ static void make_world(uint64_t least)
 		}
 		for (size_t d = 0; d < DOMAINS; d++) {
 			uint64_t gap = MAX(gaps[rnd(ARRAY_SIZE(gaps))], least + MS / 4), late = rnd(3) ? rnd(8) : 0;
-			/* Below the width, and below what memory can do in 0.7 ms. */
+			/* Below the width of the counter, and below what memory can transfer in 0.7 ms. */
 			uint64_t bits = w.scale == 1 && w.width > 32 ? 31 : 16;
 
-			/* Not before the first word of that RMID: that is a matter of its own. */
+			/* Not before the first record of that RMID, which is a case of its own. */
 			t = w.own[i][0].since + rnd(MS);
 			for (size_t n = 0; t - w.t0 < SLOTS * MS && n < READS; n++, t += least + rnd(gap - least)) {
 				w.rd[i][d][n] =
@@ -102,7 +107,7 @@ static void make_world(uint64_t least)
 	}
 }
 
-/* Bytes of reading n (those since n - 1) that time [lo, hi) has of them. */
+/* The share of the bytes of reading n (those since reading n - 1) for the time [lo, hi). */
 static uint64_t share(const struct reading *rd, size_t n, uint64_t lo, uint64_t hi)
 {
 	uint64_t a = rd[n - 1].ns, b = rd[n].ns, bytes = rd[n].bytes * w.scale;
@@ -110,7 +115,9 @@ static uint64_t share(const struct reading *rd, size_t n, uint64_t lo, uint64_t 
 	return (uint64_t)((u128)bytes * (hi - a) / (b - a) - (u128)bytes * (lo - a) / (b - a));
 }
 
-/* What each owner of the RMID has by the end of slot number `slot`, and what was dropped. */
+/*
+ * Fills in what each owner of the RMID has by the end of slot number `slot`. Returns what was dropped.
+ */
 static uint64_t model(size_t rmid, uint64_t slot, uint64_t *by)
 {
 	uint64_t end = w.t0 + (slot + 1) * MS, dropped = 0;
@@ -161,8 +168,7 @@ static void got_piece(void *ctx, const struct ttmon_rdt_piece *p)
 	assert_true(p->tgid > i * OWNERS && p->tgid <= (i + 1) * OWNERS);
 	w.got[i][p->tgid - 1 - i * OWNERS] += p->total;
 	/*
-	 * Readings may be late by eight slots and far apart by thirty, and an interval is over when it is
-	 * over.
+	 * Readings may be late by eight slots and thirty slots apart, and an interval ends with its slot.
 	 */
 	assert_true(p->ns > 0 && p->ns <= 40 * MS);
 }
@@ -179,7 +185,9 @@ static void check_slot(uint64_t slot, const struct ttmon_rmid *r)
 	assert_int_equal(totals(r).dropped[0], dropped);
 }
 
-/* The lifecycle of a slot in order of time, told by records, or by facts at any time before. */
+/*
+ * Reports the life cycle of a slot in order of time: by records, or by facts at any earlier time.
+ */
 static void tell_owners(struct ttmon_rmid *r, uint64_t slot, bool facts)
 {
 	for (size_t i = 0; i < RMIDS; i++) {
@@ -201,7 +209,7 @@ static void tell_readings(struct ttmon_rmid *r, uint64_t slot)
 
 	for (size_t i = 0; i < RMIDS; i++) {
 		for (size_t d = 0; d < DOMAINS; d++) {
-			uint64_t value = -(uint64_t)1000; /* wraps early, whatever the width */
+			uint64_t value = -(uint64_t)1000; /* wraps early, for any width */
 
 			for (size_t n = 0; n < w.nr_rd[i][d]; n++) {
 				const struct reading *rd = &w.rd[i][d][n];
@@ -269,10 +277,10 @@ static void exact(void **state)
 /* A lifecycle record and the slot in which it comes. */
 struct record {
 	uint64_t ns, slot;
-	uint32_t op, rmid, tgid; /* tgid 0: it names nobody */
+	uint32_t op, rmid, tgid; /* tgid 0: it names no process */
 };
 
-static uint64_t latest; /* slots that a record may come late */
+static uint64_t latest; /* number of slots by which a record may be late */
 
 static size_t add_record(struct record *v, size_t n, uint32_t op, uint64_t ns, size_t rmid, uint32_t tgid)
 {
@@ -309,7 +317,7 @@ static size_t make_records(struct record *v)
 }
 
 /*
- * Tells all that comes in the slot, and closes it. Returns whether something of its time, or
+ * Reports everything that comes in the slot, and closes it. Returns true if a record of its time, or
  * before, is still to come.
  */
 static bool late_slot(struct ttmon_rmid *r, uint64_t slot, const struct record *v, size_t n)
@@ -358,13 +366,13 @@ static void late(void **state)
 		came_late += totals(r).late;
 		ttmon_rmid_free(r);
 	}
-	/* That it was about something. */
+	/* The run reached the cases that it tests. */
 	assert_true(skipped > 20 * LATE / 2 && came_late > LATE);
 }
 
 /*
- * So late that readings find no room and are joined: who has got anything has got no more than is
- * its own, and what is missing is dropped.
+ * So late that there is no room for readings and they are merged: no process gets more than its own
+ * bytes, and missing bytes are counted as dropped.
  */
 static void very_late(void **state)
 {
@@ -406,7 +414,7 @@ static void very_late(void **state)
 	assert_true(merged > LATE && dropped && whole > dropped);
 }
 
-static uint64_t pieces_sum[3][2]; /* owned, nobody's, with tgid 0 too */
+static uint64_t pieces_sum[3][2]; /* pieces with and without an owner, also with tgid 0 */
 
 static void sum_piece(void *ctx, const struct ttmon_rdt_piece *p)
 {
@@ -482,7 +490,7 @@ static void wild(void **state)
 			assert_true(strlen(line) > 10);
 		ttmon_rmid_free(r);
 	}
-	/* That it was about something. */
+	/* The run reached the cases that it tests. */
 	assert_true(any && unassigned && dropped);
 }
 

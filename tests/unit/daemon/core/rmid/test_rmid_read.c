@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_rmid_read.c: readings of RDT over time: splitting, owners, baselines, lateness, each by name.
+ * test_rmid_read.c: readings of RDT over time: splitting, owners, baselines, late readings; each has a
+ * test.
  */
 #include "tests/unit/feed/rmid_feed.h"
 
 #define P 100
 #define Q 200
 
-/* An RMID that P has since 1 ms, with total 1000 at 10 ms. */
+/* P has this RMID since 1 ms, with total 1000 at 10 ms. */
 static struct ttmon_rmid *owned(void)
 {
 	struct ttmon_rmid *r = fresh();
@@ -19,8 +20,8 @@ static struct ttmon_rmid *owned(void)
 }
 
 /*
- * Readings each millisecond, a little after the boundary: the slot before it has all of it but those
- * few us, in time.
+ * Readings each millisecond, shortly after the slot boundary: the slot before gets all bytes but those
+ * of the few us after it, in time.
  */
 static void each_millisecond(void **state)
 {
@@ -56,7 +57,7 @@ static void each_millisecond(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* Nothing that divides evenly: each slot floors, nothing is lost. */
+/* Numbers that do not divide evenly: each slot rounds down, and nothing is lost. */
 static void odd_bytes_over_odd_times(void **state)
 {
 	struct ttmon_rmid *r = owned();
@@ -75,8 +76,8 @@ static void odd_bytes_over_odd_times(void **state)
 }
 
 /*
- * resctrl, 4 Hz: the reading comes when most of its slots are closed. What it says of them goes into
- * the oldest open one, at once.
+ * resctrl at 4 Hz: the reading comes when most of its slots are closed. Their share is added to the
+ * oldest open slot, at once.
  */
 static void four_readings_a_second(void **state)
 {
@@ -95,7 +96,7 @@ static void four_readings_a_second(void **state)
 	assert_int_equal(p->total, 2505000);
 	assert_int_equal(p->ns, 250 * MS + 500 * US);
 	conserved(r, 0);
-	/* Before its slots are closed: spread over them. */
+	/* Before its slots are closed: the bytes are spread over them. */
 	total(r, 510 * MS + 500 * US, 5, 1000 + 2505000 + 2500000);
 	close_at(r, 262 * MS);
 	p = piece_of(P);
@@ -117,7 +118,7 @@ static void sample_on_a_freed_rmid(void **state)
 
 	(void)state;
 	take(r, 12 * MS, 5, P);
-	total(r, 12 * MS, 5, 1000 + 200); /* at the very time of the free: after it */
+	total(r, 12 * MS, 5, 1000 + 200); /* at the exact time of the free: it counts as after the free */
 	total(r, 16 * MS, 5, 1000 + 200 + 400);
 	close_at(r, 20 * MS);
 	assert_int_equal(total_of(P), 200);
@@ -132,7 +133,7 @@ static void sample_on_a_freed_rmid(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* Before the dump has told who has what, nobody can know; a second later they should. */
+/* Before the dump has reported the owners, they are unknown; a second later they must be known. */
 static void sample_before_the_dump(void **state)
 {
 	struct ttmon_rmid *r = fresh();
@@ -145,7 +146,7 @@ static void sample_before_the_dump(void **state)
 	close_at(r, 12 * MS);
 	assert_int_equal(total_of(0), 100);
 	nothing_odd(r);
-	/* The dump comes: its owner had it before. */
+	/* The dump comes: its owner had the RMID before. */
 	found(r, 12 * MS, 5, P);
 	total(r, 13 * MS, 5, 300);
 	close_at(r, 14 * MS);
@@ -153,7 +154,7 @@ static void sample_before_the_dump(void **state)
 	total(r, 2000 * MS, 6, 5);
 	close_at(r, 2001 * MS);
 	only_odd(r, TTMON_RMID_ODD_SAMPLE_ON_FREE, 1, NULL);
-	/* RMID 0 is that of everybody else. */
+	/* RMID 0 belongs to all other processes. */
 	total(r, 2001 * MS, 0, 5);
 	total(r, 2002 * MS, 0, 25);
 	close_at(r, 2003 * MS);
@@ -162,7 +163,7 @@ static void sample_before_the_dump(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* P until 12, nobody until 14, Q from 14, and one interval over all of it: 10..20. */
+/* P has it until 12, no process until 14, Q from 14; one interval covers all of this: 10..20. */
 static void reused_within_an_interval(void **state)
 {
 	struct ttmon_rmid *r = owned();
@@ -182,7 +183,7 @@ static void reused_within_an_interval(void **state)
 	}
 	assert_int_equal(p, 200);
 	assert_int_equal(nobody, 200);
-	/* The counter may have begun anew for Q: what the reading at 20 says is where it begins. */
+	/* The counter may have started again for Q: the reading at 20 is its baseline. */
 	assert_int_equal(q, 0);
 	assert_int_equal(totals(r).dropped[0], 600);
 	conserved(r, 0);
@@ -193,7 +194,7 @@ static void reused_within_an_interval(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* The same when the reading comes after all of those slots have closed. */
+/* The same if the reading comes after all of those slots have closed. */
 static void reused_before_a_late_reading(void **state)
 {
 	struct ttmon_rmid *r = owned();
@@ -209,7 +210,7 @@ static void reused_before_a_late_reading(void **state)
 	assert_int_equal(total_of(Q), 0);
 	assert_int_equal(totals(r).dropped[0], 600);
 	conserved(r, 0);
-	/* And when it crosses two allocations. */
+	/* The same if the interval contains two allocations. */
 	take(r, 21 * MS, 5, Q);
 	give(r, 23 * MS, 5, P);
 	take(r, 24 * MS, 5, P);
@@ -226,8 +227,7 @@ static void reused_before_a_late_reading(void **state)
 }
 
 /*
- * An allocation that is told after the slots it is of have closed: what was given out stays where it
- * is.
+ * An allocation is reported after its slots have closed: bytes that were assigned stay where they are.
  */
 static void late_allocation(void **state)
 {
@@ -247,7 +247,8 @@ static void late_allocation(void **state)
 }
 
 /*
- * Readings at the allocation and after it: the first one is Q's baseline, its own bytes count in full.
+ * Readings at the allocation and after it: the first one is Q's baseline, and Q's own bytes count in
+ * full.
  */
 static void baseline_at_reallocation(void **state)
 {
@@ -257,7 +258,7 @@ static void baseline_at_reallocation(void **state)
 	take(r, 11 * MS, 5, P);
 	total(r, 11 * MS, 5, 1100);
 	give(r, 14 * MS, 5, Q);
-	total(r, 14 * MS, 5, 1140); /* lifecycle comes first at equal times */
+	total(r, 14 * MS, 5, 1140); /* life cycle records come first at equal times */
 	total(r, 15 * MS, 5, 1200);
 	close_at(r, 16 * MS);
 	assert_int_equal(total_of(P), 100);
@@ -265,7 +266,7 @@ static void baseline_at_reallocation(void **state)
 	assert_int_equal(total_of(Q), 60);
 	assert_int_equal(totals(r).dropped[0], 0);
 	conserved(r, 0);
-	/* A repeated allocation, and a dump, are no allocation. */
+	/* A repeated allocation, or a dump, is not a new allocation. */
 	give(r, 16 * MS + 500 * US, 5, Q);
 	found(r, 16 * MS + 600 * US, 5, Q);
 	total(r, 17 * MS, 5, 1300);
@@ -275,7 +276,7 @@ static void baseline_at_reallocation(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* A free whose telling was lost: by the time of the next allocation the one before has ended. */
+/* The record of a free was lost: at the time of the next allocation the former one has ended. */
 static void lost_free_in_an_interval(void **state)
 {
 	struct ttmon_rmid *r = owned();
@@ -283,7 +284,7 @@ static void lost_free_in_an_interval(void **state)
 	(void)state;
 	total(r, 20 * MS, 5, 2000);
 	give(r, 14 * MS, 5, Q);
-	/* An allocation that is known already cuts only once its slot closes. */
+	/* A known allocation splits the interval only when its slot closes. */
 	close_at(r, 12 * MS);
 	assert_int_equal(total_of(P), 200);
 	assert_int_equal(totals(r).dropped[0], 0);
@@ -295,7 +296,7 @@ static void lost_free_in_an_interval(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* A dump half-way through, after a loss: the RMID was free for all that was told. */
+/* A dump in the middle of an interval, after a loss: by the records the RMID was free. */
 static void dump_midway(void **state)
 {
 	struct ttmon_rmid *r = owned();
@@ -327,7 +328,7 @@ static void old_readings_are_ignored(void **state)
 	assert_int_equal(totals(r).stale, 2);
 	assert_int_equal(totals(r).readings, 3);
 	nothing_odd(r);
-	/* One of a far future would hold back all others. */
+	/* A reading far in the future would hold back all others. */
 	total(r, 14 * MS + 61 * NSEC_PER_SEC, 5, 1300);
 	total(r, 15 * MS, 5, 1400);
 	close_at(r, 16 * MS);
@@ -337,8 +338,8 @@ static void old_readings_are_ignored(void **state)
 }
 
 /*
- * The watermark stands still for 50 ms while readings come each millisecond: all bytes are there,
- * spread less finely.
+ * The watermark stands still for 50 ms while readings come each millisecond: all bytes are there, at a
+ * lower resolution.
  */
 static void slots_stall(void **state)
 {
@@ -371,7 +372,7 @@ static void slots_stall(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* Two that do not touch cannot be joined: dropped, and counted as such. */
+/* Two readings that are not adjacent cannot be merged: one is dropped, and counted as such. */
 static void stalled_with_gaps(void **state)
 {
 	static const uint8_t st[] = { TTMON_RDT_UNSUPPORTED, TTMON_RDT_UNASSIGNED, TTMON_RDT_UNSUPPORTED };
