@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_rmid_rules.c: what the tracking of RMIDs promises, rule by rule, and the cases of the public
- * tests of the predecessor's tracker and allocators (unvariance/collector), in our own words.
+ * test_rmid_rules.c: the rules of RMID tracking, one test each, and the cases of the public tests of
+ * the predecessor's tracker and allocators (unvariance/collector), rewritten here.
  */
 #include "tests/unit/feed/rmid_feed.h"
 
@@ -63,7 +63,7 @@ static void what_is_told_of_the_future_waits(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* Ours is not emptied: a new one begins. */
+/* This tracker is not emptied: a new one is created. */
 static void a_new_tracker_knows_nothing(void **state)
 {
 	struct ttmon_rmid *r = fresh();
@@ -99,7 +99,7 @@ static void given_again_it_is_the_new_ones(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* ---- those of its allocators ---- */
+/* ---- the public tests of the allocators ---- */
 
 static void a_pool_of_four(void **state)
 {
@@ -110,7 +110,7 @@ static void a_pool_of_four(void **state)
 	for (uint32_t i = 1; i <= 4; i++)
 		assert_int_equal(pool_give(1234 + i, now), i);
 	assert_int_equal(pool_give(1234, now), 0);
-	/* The first comes free: not at once, not 1 ns too early, at 2 ms. */
+	/* The first one becomes free: not at once, not 1 ns too early, but at 2 ms. */
 	assert_int_equal(ttmon_rmid_pool_free(&pool, 1, 1235, 1235, now), TTMON_RMID_FREED);
 	assert_int_equal(pool_give(1234, now), 0);
 	assert_int_equal(pool_give(1234, now + TTMON_RMID_LIMBO_NS - 1), 0);
@@ -122,8 +122,8 @@ static void a_pool_of_four(void **state)
 }
 
 /*
- * None, one more than there is room for: refused, and the pool gives nothing. As many as there is
- * room for: taken.
+ * No RMID, or one more than there is room for: refused, and the pool gives none. As many as there is
+ * room for: accepted.
  */
 static void sizes_of_a_pool(void **state)
 {
@@ -168,7 +168,7 @@ static void valid_until_it_is_freed(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* 2 ms of limbo: no window of 1 ms can have two owners, wherever it begins. */
+/* 2 ms of limbo: no window of 1 ms has two owners, wherever it begins. */
 static void one_process_in_any_window(void **state)
 {
 	struct ttmon_rmid *r = fresh();
@@ -186,7 +186,7 @@ static void one_process_in_any_window(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* FIFO: who has been free longest comes first. */
+/* FIFO: the RMID that has been free for longest is given first. */
 static void free_longest_comes_first(void **state)
 {
 	static const uint32_t order[] = { 2, 4, 1, 3 };
@@ -202,7 +202,7 @@ static void free_longest_comes_first(void **state)
 		assert_int_equal(pool_give(10 + i, now + 2 * TTMON_RMID_LIMBO_NS), order[i]);
 }
 
-/* A dump tells of who was there before the one who asks. */
+/* A dump reports processes that had an RMID before the listener started. */
 static void who_was_there_before(void **state)
 {
 	struct ttmon_rmid *r = fresh();
@@ -218,8 +218,8 @@ static void who_was_there_before(void **state)
 }
 
 /*
- * In order of time, in whatever order they come; events of one time in the order in which they
- * come.
+ * Events are applied in order of time, in whatever order they come; events of the same time in the
+ * order in which they come.
  */
 static void events_in_order_of_time(void **state)
 {
@@ -241,7 +241,7 @@ static void events_in_order_of_time(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* What a process did in the slot in which its RMID was freed is its. */
+/* What a process did in the slot in which its RMID was freed belongs to the process. */
 static void the_slot_of_the_free(void **state)
 {
 	struct ttmon_rmid *r = fresh();
@@ -278,7 +278,7 @@ static void times_around_the_wrap(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* Who gets none is told, with its name. */
+/* A process that gets no RMID is reported with its name. */
 static void no_rmid_is_free(void **state)
 {
 	struct ttmon_rmid *r = fresh();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_rmid_torture.c: every allocation of memory that core/rmid makes fails once, and then all after
- * it: nothing crashes or leaks, and what was not taken is counted. And streams that want more memory
- * than there may be. The sources are compiled in here once more, with calloc replaced; the linker then
- * takes nothing of them from the archive.
+ * test_rmid_torture.c: every allocation of memory that core/rmid makes fails once, and then it and all
+ * after it fail: nothing crashes or leaks, and what could not be stored is counted. Another test has
+ * streams that need more memory than is allowed. The sources are compiled into this test with calloc
+ * replaced; the linker then takes none of them from the archive.
  */
 #include "tests/unit/feed/rmid_feed.h"
 
@@ -19,8 +19,8 @@
 #undef reallocarray
 
 /*
- * Two processes, one after the other, on each of three RMIDs in two domains, told by facts; readings
- * of both. 600 facts: their queue grows.
+ * Two processes, one after the other, on each of three RMIDs in two domains, reported by facts; with
+ * readings of both. There are 600 facts, so that their queue grows.
  */
 static void scenario(struct ttmon_rmid *r)
 {
@@ -60,7 +60,10 @@ static void run(long at, bool on)
 		assert_int_equal(t.readings, 6 * 690);
 		assert_int_equal(t.odd[TTMON_RMID_ODD_DROPPED], 0);
 	} else if (on) {
-		/* What was not taken is told, but for facts that are applied early when they cannot be kept. */
+		/*
+		 * What could not be stored is counted, except for facts that are applied early when they cannot be
+		 * kept.
+		 */
 		assert_true(t.odd[TTMON_RMID_ODD_DROPPED] > 0 || t.allocs == 300);
 		assert_int_equal(t.readings + t.odd[TTMON_RMID_ODD_DROPPED] + t.allocs + t.frees, 6 * 690 + 600);
 	} else {
@@ -96,7 +99,7 @@ static uint64_t rnd(uint64_t n)
 	return (rng >> 11) % n;
 }
 
-/* Any record that core/stream/decode.c lets pass, any time in it. */
+/* Any record that core/stream/decode.c accepts, with any times in it. */
 static void hostile_stream(void **state)
 {
 	struct ttmon_rmid *r = fresh();
@@ -132,7 +135,7 @@ static void hostile_stream(void **state)
 			read_full(r, ns, rmid, (uint16_t)rnd(rnd(2) ? 4 : 65536), st, rng * 3, rng * 5, rng * 11);
 		}
 	}
-	/* 64 domains of few RMIDs, or few of many: all there may be. */
+	/* 64 domains of few RMIDs, or few domains of many: as many as are allowed. */
 	assert_true(r->nr_keys > RMID_KEYS / 2 && r->nr_keys <= RMID_KEYS);
 	for (unsigned int i = 0; i < TTMON_RMID_LIMIT; i++)
 		assert_true(!r->ids[i] || (r->ids[i]->nr_keys <= RMID_DOMAINS && r->ids[i]->now.nr <= RMID_OWNERS &&
@@ -146,8 +149,8 @@ static void hostile_stream(void **state)
 }
 
 /*
- * All there may be, then a minute of readings: not one byte more. And when nothing comes, there is
- * nothing to do.
+ * As many as are allowed, then a minute of readings: no byte more is allocated. And without input
+ * there is nothing to do.
  */
 static void memory_is_flat(void **state)
 {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_rmid_value.c: what the values of RDT mean: width, scale, what is no value, gauges, each by
- * name.
+ * test_rmid_value.c: the meaning of RDT values: width, scale, invalid values, gauges; each has a test.
  */
 #include "tests/unit/feed/rmid_feed.h"
 
 #define P 100
 #define Q 200
 
-/* An RMID that P has since 1 ms, with total 1000 at 10 ms. */
+/* P has this RMID since 1 ms, with total 1000 at 10 ms. */
 static struct ttmon_rmid *owned(void)
 {
 	struct ttmon_rmid *r = fresh();
@@ -32,7 +31,7 @@ static void counters_wrap(void **state)
 		give(r, 1 * MS, 5, P);
 		total(r, 10 * MS, 5, wrap - 100);
 		total(r, 11 * MS, 5, 200);
-		/* Bits above the width mean nothing. */
+		/* Bits above the width are ignored. */
 		total(r, 12 * MS, 5, 1500 | wrap);
 		close_at(r, 20 * MS);
 		assert_int_equal(total_of(P), 300 + 1300);
@@ -65,8 +64,8 @@ static void counts_are_scaled(void **state)
 }
 
 /*
- * resctrl's values do not wrap: one that is smaller is of a group that was made anew. So is one that
- * no memory could have moved.
+ * resctrl's values do not wrap: a smaller value is from a group that was created again. So is an
+ * increase that no memory could have transferred.
  */
 static void reset_counters(void **state)
 {
@@ -93,7 +92,7 @@ static void reset_counters(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* What 64 bits do not hold once it is bytes stays at the largest; nothing wraps. */
+/* A number of bytes that overflows 64 bits stays at the largest value; nothing wraps. */
 static void too_many_bytes(void **state)
 {
 	struct ttmon_rmid *r = fresh();
@@ -112,7 +111,9 @@ static void too_many_bytes(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* No value: not zero. The next good one covers the whole time since the last good one. */
+/*
+ * A missing value is not zero. The next valid one covers the whole time since the last valid one.
+ */
 static void unavailable_and_error(void **state)
 {
 	static const uint8_t bad[] = { TTMON_RDT_UNAVAILABLE, TTMON_RDT_ERROR };
@@ -139,7 +140,7 @@ static void unavailable_and_error(void **state)
 	}
 }
 
-/* AMD ABMC: the counter was somebody else's meanwhile. */
+/* AMD ABMC: the counter belonged to another RMID meanwhile. */
 static void unassigned_is_a_new_baseline(void **state)
 {
 	static const uint8_t st[] = { TTMON_RDT_UNSUPPORTED, TTMON_RDT_UNASSIGNED, TTMON_RDT_UNSUPPORTED };
@@ -159,7 +160,7 @@ static void unassigned_is_a_new_baseline(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* A host without it says so each time: nothing to tell, nothing odd. */
+/* A host without it reports this each time: there is no value, and nothing odd. */
 static void unsupported_is_nothing(void **state)
 {
 	static const uint8_t st[] = { TTMON_RDT_UNSUPPORTED, TTMON_RDT_UNSUPPORTED, TTMON_RDT_UNSUPPORTED };
@@ -198,13 +199,13 @@ static void two_domains(void **state)
 	assert_int_equal(p->total, 140);
 	assert_int_equal(p->local, 14);
 	assert_int_equal(p->occupancy, 1301);
-	/* A duration, not a sum over domains. */
+	/* It is a duration, not a sum over domains. */
 	assert_int_equal(p->ns, 1 * MS);
 	assert_false(p->unknown);
 	ttmon_rmid_free(r);
 }
 
-/* The backend was restarted: the units are others. */
+/* The backend was restarted, with different units. */
 static void info_again(void **state)
 {
 	struct ttmon_rmid *r = owned();
@@ -237,7 +238,7 @@ static void occupancy_is_the_owners(void **state)
 	close_at(r, 12 * MS);
 	assert_int_equal(nr_pieces, 0); /* a gauge that has not moved */
 	occupancy(r, 12 * MS, 5, 0, 8192);
-	occupancy(r, 13 * MS, 5, 0, 1); /* the next slot's */
+	occupancy(r, 13 * MS, 5, 0, 1); /* this is in the next slot */
 	close_at(r, 13 * MS);
 	assert_int_equal(piece_of(P)->occupancy, 8192);
 	close_at(r, 14 * MS);
@@ -274,12 +275,12 @@ static void occupancy_of_a_domain_is_missing(void **state)
 	close_at(r, 15 * MS);
 	assert_null(piece_of(P));
 	assert_int_equal(piece_of(Q)->occupancy, 500);
-	assert_true(piece_of(Q)->unknown); /* domain 1 is still P's */
+	assert_true(piece_of(Q)->unknown); /* the value of domain 1 is still P's */
 	occupancy(r, 15 * MS, 5, 1, 70);
 	close_at(r, 16 * MS);
 	assert_int_equal(piece_of(Q)->occupancy, 570);
 	assert_false(piece_of(Q)->unknown);
-	/* One that is read no more, as its CPUs went away, is not waited for. */
+	/* A domain that is no longer read, because its CPUs went away, is not waited for. */
 	take(r, 17 * MS, 5, Q);
 	give(r, 19 * MS, 5, P);
 	close_at(r, 2900 * MS);
@@ -291,8 +292,8 @@ static void occupancy_of_a_domain_is_missing(void **state)
 }
 
 /*
- * A reading that comes after its owner has gone and its slot was closed: bytes are its own, a gauge is
- * of the past.
+ * A reading that comes after its owner has ended and its slot was closed: its bytes belong to the
+ * owner, a gauge is outdated.
  */
 static void late_occupancy(void **state)
 {
@@ -322,7 +323,7 @@ static void sums_do_not_wrap(void **state)
 	assert_int_equal(piece_of(P)->occupancy, UINT64_MAX);
 	ttmon_rmid_free(r);
 
-	/* More intervals than are kept, of 2^63 bytes each: two do not fit in one. */
+	/* More intervals than are kept, of 2^63 bytes each: two of them overflow one interval. */
 	r = fresh();
 	give(r, 1, 5, P);
 	for (uint64_t i = 0; i <= 18; i++, ns += 1ULL << 57)

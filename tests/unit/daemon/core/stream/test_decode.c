@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_decode.c: each check of the gate, at its edge, and the names. */
+/* test_decode.c: each check of the decoder at its limit, and the names. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 #define NR_CPUS 4
 
-/* A record of any kind, with room behind the fixed part. */
+/* A record of any kind, with room after the fixed part. */
 union record {
 	struct ttmon_event h;
 	struct ttmon_ev_proc proc;
@@ -71,7 +71,7 @@ static const unsigned int kinds[] = {
 
 static union record r;
 
-/* The least good record of a kind. Returns its size. */
+/* Makes the shortest valid record of a kind. Returns its size. */
 static size_t good(unsigned int kind)
 {
 	memset(&r, 0, sizeof(r));
@@ -152,7 +152,7 @@ static size_t good(unsigned int kind)
 }
 
 #define EXPECT(want, size) assert_int_equal(ttmon_decode(&r, (size), NR_CPUS), TTMON_DECODE_##want)
-/* The record as it stands is good, and with this one change it is not. */
+/* The present record is valid, and with this one change it is invalid. */
 #define BREAK(kind, change, want)          \
 	do {                               \
 		size_t size_ = good(kind); \
@@ -232,11 +232,11 @@ static void checks_values(void **state)
 	BREAK(TTMON_EV_UNWOUND, unwound.end = TTMON_STACK_END_MAX, VALUE);
 	BREAK(TTMON_EV_UNWOUND, unwound.nframes = 1, LENGTH);
 	BREAK(TTMON_EV_ALLOC, alloc.fn = 0, VALUE);
-	BREAK(TTMON_EV_ALLOC, alloc.fn = 79, VALUE); /* a hole in the table */
+	BREAK(TTMON_EV_ALLOC, alloc.fn = 79, VALUE); /* a gap in the table */
 	BREAK(TTMON_EV_ALLOC, alloc.fn = TTMON_FN_COUNT, VALUE);
 	KEEP(TTMON_EV_ALLOC, alloc.fn = TTMON_FN_USER + TTMON_FN_USER_MAX - 1);
 	KEEP(TTMON_EV_ALLOC, alloc.fn = TTMON_FN_USDT_ALLOC);
-	KEEP(TTMON_EV_ALLOC, alloc.size = UINT64_MAX); /* what a program asked for */
+	KEEP(TTMON_EV_ALLOC, alloc.size = UINT64_MAX); /* a size that a program requested */
 	BREAK(TTMON_EV_FREE, free.method = TTMON_METHOD_MAX, VALUE);
 	BREAK(TTMON_EV_ALLOC, alloc.method = TTMON_METHOD_TT_L1, VALUE); /* comes as TT_BUFFER */
 	BREAK(TTMON_EV_FREE, free.method = TTMON_METHOD_TT_CB, VALUE);
@@ -307,7 +307,7 @@ static void checks_tenstorrent(void **state)
 	BREAK(TTMON_EV_TT_CALL, tt_call.fn = 383, VALUE);
 	BREAK(TTMON_EV_TT_CALL, tt_call.dev_kind = TTMON_TT_DEV_MAX, VALUE);
 	BREAK(TTMON_EV_TT_CALL, tt_call.slot = TTMON_TT_SLOTS, VALUE);
-	/* A circular buffer's cores: none in older records, else as many as the record says. */
+	/* The cores of a circular buffer: none in older records, else as many as the record says. */
 	good(TTMON_EV_TT_CALL);
 	r.tt_call.fn = 290;
 	EXPECT(OK, sizeof(r.tt_call));
@@ -436,7 +436,7 @@ static void names_cuda_errors(void **state)
 	assert_null(ttmon_cuda_error_name(5));
 	assert_null(ttmon_cuda_error_name(INT32_MAX));
 	assert_null(ttmon_cuda_error_name(65536 + 2));
-	/* The table is searched by halves: each row is found only if it is sorted. */
+	/* The table is searched by bisection: each row is found only if it is sorted. */
 	for (int err = 0; err < 1000; err++)
 		named += ttmon_cuda_error_name(err) != NULL;
 	assert_int_equal(named, 74);
@@ -461,7 +461,7 @@ static void checks_tables_of_cpus(void **state)
 	BREAK(TTMON_EV_CPU_OPEN, cpu_open.state = TTMON_CPU_OPEN_STATE_MAX, VALUE);
 	BREAK(TTMON_EV_CPU_OPEN, cpu_open.t.row_size = 0, VALUE);
 
-	/* Of a CPU of which nothing is known there is no table. */
+	/* An unknown state of a CPU has no table. */
 	good(TTMON_EV_CPU_OPEN);
 	r.cpu_open.state = TTMON_CPU_OPEN_OFFLINE;
 	r.cpu_open.t.row_size = 0;
@@ -489,7 +489,7 @@ static void checks_rmids(void **state)
 	BREAK(TTMON_EV_TASK, task.comm[15] = memset(r.task.comm, 'x', 15) ? 'x' : 0, VALUE);
 	BREAK(TTMON_EV_RMID, rmid.rmid = TTMON_RMID_LIMIT, VALUE);
 	BREAK(TTMON_EV_RMID, rmid.rmid = 0, VALUE);
-	BREAK(TTMON_EV_RMID, rmid.op = TTMON_RMID_NONE, VALUE); /* and has a number */
+	BREAK(TTMON_EV_RMID, rmid.op = TTMON_RMID_NONE, VALUE); /* it has a number all the same */
 	BREAK(TTMON_EV_RMID_SET, rmid.op = TTMON_RMID_OP_MAX, VALUE);
 	BREAK(TTMON_EV_RDT, rdt.rmid = TTMON_RMID_LIMIT, VALUE);
 	BREAK(TTMON_EV_RDT, rdt.state[2] = TTMON_RDT_STATE_MAX, VALUE);

@@ -267,7 +267,7 @@ static void facts_come_at_once_and_events_in_order(void **state)
 	assert_non_null(ttmon_history_clock(ttmon_pipeline_history(p)));
 
 	ttmon_pipeline_advance(p, MS);
-	/* Told in the wrong order, over two slots: allocated, freed, allocated again. */
+	/* Reported in the wrong order, over two slots: allocated, freed, allocated again. */
 	feed_alloc(p, 2 * MS + 50, 0x10000, 4096, 0);
 	feed_free(p, 2 * MS + 30, 0x10000, 0);
 	feed_alloc(p, MS + 10, 0x10000, 4096, 0);
@@ -348,7 +348,7 @@ static void tells_kernel_losses_by_slot(void **state)
 	feed_munmap(p, 10 * MS + 2, 1, 0);
 	feed_munmap(p, 11 * MS + 1, 0, 3);
 	feed_munmap(p, 11 * MS + 2, 1, 10);
-	feed_munmap(p, 11 * MS + 3, 1, 9); /* stamped out of turn */
+	feed_munmap(p, 11 * MS + 3, 1, 9); /* its time is out of order */
 	feed_munmap(p, 11 * MS + 4, 1, 12);
 	feed_munmap(p, 12 * MS, 0, 4);
 	feed_munmap(p, 12 * MS, 1, 12);
@@ -383,7 +383,7 @@ static void adds_kernel_counts_over_cpus(void **state)
 	assert_false(counts.known);
 	feed_lost(p, 100, 0, TTMON_EV_COPY, 7, 1);
 	feed_lost(p, 200, 0, TTMON_EV_COPY, 20, 2); /* newer */
-	feed_lost(p, 150, 0, TTMON_EV_COPY, 9, 1);  /* older, came later */
+	feed_lost(p, 150, 0, TTMON_EV_COPY, 9, 1);  /* older, but it came later */
 	feed_lost(p, 100, 3, TTMON_EV_COPY, 5, 0);
 	feed_lost(p, 100, 3, TTMON_EV_FREE, 4, 4);
 	feed_reasons(p, 100, 0, 1, 0);
@@ -411,7 +411,7 @@ static void checks_the_identity(void **state)
 	feed_munmap(p, MS, 0, 0);
 	feed_munmap(p, MS + 1, 1, 2);
 	feed_copy(p, MS + 2, 1, 0, 0);
-	assert_identity(p); /* the kernel has told nothing yet */
+	assert_identity(p); /* the kernel has reported nothing yet */
 
 	feed_lost(p, 1, 0, TTMON_EV_MUNMAP, 1, 0);
 	feed_lost(p, 1, 1, TTMON_EV_MUNMAP, 3, 2);
@@ -421,7 +421,7 @@ static void checks_the_identity(void **state)
 	feed_reasons(p, 1, 1, 1, 1);
 	assert_identity(p);
 
-	feed_lost(p, 2, 0, TTMON_EV_MUNMAP, 2, 0); /* one was sent that never came */
+	feed_lost(p, 2, 0, TTMON_EV_MUNMAP, 2, 0); /* one event was sent that never came */
 	assert_refuted(p, "events: attempted 6");
 	ttmon_pipeline_feed(p, &bad, sizeof(bad)); /* it comes, damaged */
 	assert_identity(p);
@@ -446,7 +446,7 @@ static void accounts_for_late_full_and_dropped(void **state)
 	assert_int_equal(out.slots[0].dropped + out.slots[0].events, 2000);
 	out.full = true;
 	feed_munmap(p, 10 * MS, 0, 0);
-	feed_munmap(p, 15 * MS, 0, 0); /* forces the slot of the late one out */
+	feed_munmap(p, 15 * MS, 0, 0); /* closes the slot of the late event by force */
 	ttmon_pipeline_finish(p, 17 * MS);
 	ttmon_pipeline_accounting(p, &acct);
 	assert_int_equal(acct.late, 1);
@@ -476,7 +476,7 @@ static void publishes_without_a_taker(void **state)
 	ttmon_pipeline_free(p);
 }
 
-/* One mapping, or none, as the whole list of the process. */
+/* A list with one mapping, or none, as the whole list of the process. */
 static void feed_list(struct ttmon_pipeline *p, uint64_t from_ns, uint64_t start, uint64_t end)
 {
 	struct ttmon_ev_map map = {
@@ -492,8 +492,8 @@ static void feed_list(struct ttmon_pipeline *p, uint64_t from_ns, uint64_t start
 }
 
 /*
- * The copy's memory is gone in a list that was read after it but comes while the copy lies in an open
- * slot.
+ * The list was read after the copy, but comes while the copy is in an open slot: it must not remove
+ * the copy's memory.
  */
 static void later_lists_wait_for_the_slots(void **state)
 {
@@ -503,7 +503,7 @@ static void later_lists_wait_for_the_slots(void **state)
 	(void)state;
 	feed_clock(p);
 	ttmon_pipeline_advance(p, 1 * MS);
-	feed_list(p, 1 * MS, 0x10000, 0x20000); /* the first one is taken at once */
+	feed_list(p, 1 * MS, 0x10000, 0x20000); /* the first list is applied at once */
 	assert_true(ttmon_history_maps_known(ttmon_pipeline_history(p), TGID));
 	feed_copy(p, 5 * MS, 100, 0, 0);
 	feed_list(p, 6 * MS, 0x90000, 0xa0000);
@@ -514,14 +514,14 @@ static void later_lists_wait_for_the_slots(void **state)
 	assert_int_equal(proc->unmatched, 0);
 	assert_null(ttmon_history_find(ttmon_pipeline_history(p), TGID, 0x10000));
 	assert_non_null(ttmon_history_find(ttmon_pipeline_history(p), TGID, 0x90000));
-	/* One that was read after the last slot is applied at the end. */
+	/* A list that was read after the last slot is applied at the end. */
 	feed_list(p, 1000 * MS, 0x30000, 0x40000);
 	ttmon_pipeline_finish(p, 10 * MS);
 	assert_non_null(ttmon_history_find(ttmon_pipeline_history(p), TGID, 0x30000));
 	ttmon_pipeline_free(p);
 }
 
-/* What is told of a kernel waits for the memory that was made just before its launch. */
+/* A report about a kernel waits for memory that was allocated just before its launch. */
 static void uses_wait_for_the_slots(void **state)
 {
 	struct ttmon_ev_alloc alloc = { .h = header(TTMON_EV_ALLOC, 5 * MS, 0),
@@ -547,7 +547,7 @@ static void uses_wait_for_the_slots(void **state)
 	assert_null(ttmon_history_alloc(ttmon_pipeline_history(p), 0));
 	ttmon_pipeline_advance(p, 6 * MS);
 	assert_int_equal(ttmon_history_alloc(ttmon_pipeline_history(p), 0)->traffic->gpu->reads, 1);
-	/* At the end none is waited for. */
+	/* At the end nothing is waited for. */
 	use.h.ts_ns = 1000 * MS;
 	ttmon_pipeline_feed(p, &use, sizeof(use));
 	ttmon_pipeline_finish(p, 10 * MS);
@@ -557,7 +557,7 @@ static void uses_wait_for_the_slots(void **state)
 	ttmon_pipeline_free(p);
 }
 
-/* tgid: of this process alone; 0: of all. */
+/* tgid: in this process only; 0: in all. */
 static void feed_family_of(struct ttmon_pipeline *p, uint32_t tgid, uint64_t ts_ns, enum ttmon_family family,
 			   enum ttmon_family_state state)
 {
@@ -576,8 +576,8 @@ static void feed_family(struct ttmon_pipeline *p, uint64_t ts_ns, enum ttmon_fam
 }
 
 /*
- * Which families each slot knows, and for how long one was not on: slots that the change falls into
- * are not known as a whole.
+ * Which families are known in each slot, and for how long one was not on: slots that contain a change
+ * are not completely known.
  */
 static void slots_say_what_is_known(void **state)
 {
@@ -622,7 +622,7 @@ static void slots_say_what_is_known(void **state)
 	assert_int_equal(v.of[TTMON_FAMILY_TRANSFER].missed, 2);
 	assert_int_equal(v.of[TTMON_FAMILY_TRANSFER].since_ns, 13 * MS + 1);
 	assert_int_equal(v.of[TTMON_FAMILY_MMAP].since_ns, 14 * MS);
-	/* Records that were lost are missing as well, whenever that is told. */
+	/* Lost records are missing as well, whenever the loss is reported. */
 	feed_lost(p, 17 * MS, 0, TTMON_EV_COPY, 10, 7);
 	ttmon_pipeline_seen(p, &v);
 	assert_int_equal(v.of[TTMON_FAMILY_TRANSFER].missed, 9);
@@ -631,8 +631,8 @@ static void slots_say_what_is_known(void **state)
 }
 
 /*
- * Reduced in one process: the family is on for all, its slots are not known as a whole, and of others
- * all is known.
+ * The family is reduced in one process: it is on for all others, its slots are not completely known,
+ * and everything is known of the others.
  */
 static void a_family_of_one_process(void **state)
 {
@@ -659,7 +659,7 @@ static void a_family_of_one_process(void **state)
 	ttmon_pipeline_free(p);
 }
 
-/* What the kernel lost nobody can say at once of which family. */
+/* The family of records that the kernel lost is not known at once. */
 static void a_loss_makes_its_slot_unknown(void **state)
 {
 	struct ttmon_pipeline *p = make();
@@ -676,7 +676,7 @@ static void a_loss_makes_its_slot_unknown(void **state)
 	ttmon_pipeline_free(p);
 }
 
-/* A recording of before says of mmap whether it was on; CPU time is there if it was told. */
+/* Older recordings say whether mmap was on; CPU time is there if it was recorded. */
 static void old_recordings_are_known(void **state)
 {
 	struct ttmon_pipeline *p = make();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_pipeline_rmid.c: whose memory traffic a slot says it is, when records of RMIDs come after
- * their slots were closed: of the right process, or nothing is said until they are there.
+ * test_pipeline_rmid.c: to which process a slot assigns memory traffic if records of RMIDs come after
+ * their slots were closed: to the right process, or to none until the records are there.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,9 +16,9 @@
 #define P  100
 #define Q  200
 
-/* What slots have said since it was cleared. */
+/* Sums over all slots since it was cleared. */
 static struct {
-	uint64_t total[3]; /* P, Q, nobody */
+	uint64_t total[3]; /* P, Q, no process */
 	unsigned int slots, with_rdt, knows;
 } said;
 
@@ -52,7 +52,7 @@ static struct ttmon_pipeline *make(uint32_t window)
 	return p;
 }
 
-/* As the predecessor's module tells it: a free names nobody. */
+/* Reports as the predecessor's module does: a free names no process. */
 static void life(struct ttmon_pipeline *p, enum ttmon_rmid_op op, uint64_t ns, uint32_t rmid, uint32_t tgid)
 {
 	const struct ttmon_ev_rmid e = {
@@ -97,7 +97,10 @@ static void assert_said(uint64_t of_p, uint64_t of_q, uint64_t of_nobody)
 	memset(&said, 0, sizeof(said));
 }
 
-/* CPU 1's ring is stuck: the end of P and the begin of Q lie in it, the readings come by another. */
+/*
+ * CPU 1's ring is stuck: the end of P and the begin of Q are in it, the readings come through another
+ * ring.
+ */
 static void ring_that_is_not_waited_for(void **state)
 {
 	struct ttmon_pipeline *p = make(64);
@@ -139,7 +142,7 @@ static void slots_that_are_forced(void **state)
 	ttmon_pipeline_advance(p, 12 * MS);
 	assert_said(100, 0, 0);
 	reading(p, 16 * MS, 5, 600);
-	life(p, TTMON_RMID_ALLOC, 30 * MS, 6, Q); /* closes up to 22 ms and more */
+	life(p, TTMON_RMID_ALLOC, 30 * MS, 6, Q); /* closes slots up to 22 ms and more */
 	assert_true(said.slots >= 10);
 	assert_said(0, 0, 0);
 	life(p, TTMON_RMID_FREE, 14 * MS, 5, 0);

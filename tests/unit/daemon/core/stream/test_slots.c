@@ -407,7 +407,7 @@ static uint64_t shape_ns(enum shape shape, size_t i, size_t n, uint16_t *cpu, ui
 
 	*cpu = (uint16_t)(rnd(x) % 64);
 	switch (shape) {
-	case STREAMS: /* one CPU after the other, each in order */
+	case STREAMS: /* one CPU after the other, each in order of time */
 		*cpu = (uint16_t)(i / each);
 		return i % each * (9 * MS / each) + rnd(x) % 64;
 	case REVERSE:
@@ -416,7 +416,7 @@ static uint64_t shape_ns(enum shape shape, size_t i, size_t n, uint16_t *cpu, ui
 		return rnd(x) % (10 * MS);
 	case SAME_TIME:
 		return 77 + rnd(x) % 3;
-	case NEARLY: /* in order but for pairs and a few that come 12 places too late */
+	case NEARLY: /* in order except for pairs, and a few that come 12 places too late */
 		return (i ^ 1) * step + (i % 1000 == 899 ? 13 : 25) * step;
 	default:
 		fail();
@@ -457,8 +457,8 @@ static void equals_a_sort_of(enum shape shape, size_t n)
 }
 
 /*
- * Any order of arrival gives the order of qsort with the same key, in thin slots (insertion, merge)
- * and full ones (dealt out).
+ * Any order of arrival gives the order of qsort with the same key, in slots with few events
+ * (insertion, merge) and with many (distribution).
  */
 static void equals_a_sort(void **state)
 {
@@ -469,7 +469,7 @@ static void equals_a_sort(void **state)
 	}
 }
 
-/* Many late events of any age before many of the slot itself. */
+/* Many late events of any age come before many of the slot itself. */
 static void orders_late_events_too(void **state)
 {
 	struct ttmon_slots *s = make(8, 0);
@@ -489,7 +489,9 @@ static void orders_late_events_too(void **state)
 	ttmon_slots_free(s);
 }
 
-/* Whatever comes, every event is in one counter and every slot number is told once, in order. */
+/*
+ * With any input, every event is in one counter, and every slot number is published once, in order.
+ */
 static void conserves_under_any_input(void **state)
 {
 	struct ttmon_slots *s = make(8, 3 * 65536);

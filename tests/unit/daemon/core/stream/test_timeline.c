@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_timeline.c: what is kept of runs, dispatches and calls, and what goes when it is full. */
+/*
+ * test_timeline.c: which runs, dispatches and calls are kept, and which are dropped when it is full.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -72,7 +74,7 @@ static void test_ring(void **state)
 	runs(t, 0, 5);
 	assert_int_equal(ttmon_timeline_runs(t), 5);
 	runs(t, 5, 1);
-	/* The oldest went. */
+	/* The oldest was dropped. */
 	assert_int_equal(ttmon_timeline_runs(t), 5);
 	assert_int_equal(ttmon_timeline_get_run(t, 0)->program, 1);
 	assert_int_equal(ttmon_timeline_get_run(t, 4)->program, 5);
@@ -99,8 +101,8 @@ static void test_one(void **state)
 }
 
 /*
- * The number of each run and the oldest kept after one that is not: every number is told of once, in
- * order, kept or not.
+ * The number of each run, and the oldest kept run after one that is not kept: every number is reported
+ * once, in order, whether it is kept or not.
  */
 static void test_numbers(void **state)
 {
@@ -140,7 +142,7 @@ static void test_numbers(void **state)
 	}
 }
 
-/* Rows of slots have room of their own, and a count of their own. */
+/* Rows of slots have room and a count of their own. */
 static void test_slots(void **state)
 {
 	(void)state;
@@ -228,7 +230,7 @@ static void test_calls(void **state)
 	assert_int_equal(c->kind, TTMON_EV_COPY);
 	assert_int_equal(c->bytes, 120);
 	assert_int_equal(c->dir, TTMON_DIR_D2H);
-	/* What the program says cannot wrap into something small. */
+	/* A size that the program reports cannot wrap into a small one. */
 	assert_true(ttmon_timeline_get_call(t, 4)->bytes == UINT64_MAX);
 	ttmon_timeline_apply(t, &copy.h);
 	assert_int_equal(ttmon_timeline_calls(t), 5);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_tt.c: who holds what on which chip: buffers, frees of every kind, devices, processes. */
+/*
+ * test_tt.c: which process holds how much on which chip: buffers, frees of every kind, devices,
+ * processes.
+ */
 #include "tests/unit/feed/tt_feed.h"
 
 #define P 100
@@ -55,7 +58,7 @@ static void types_are_kept_apart(void **state)
 		feed_buffer(t, P, 20 + i, FN_ALLOCATED, &b);
 	}
 	u = feed_use(t, P, 0);
-	assert_int_equal(u.buffers, 4); /* SYSTEM_MEMORY is nobody's */
+	assert_int_equal(u.buffers, 4); /* SYSTEM_MEMORY belongs to no chip */
 	for (uint32_t i = 0; i < 5; i++)
 		if (types[i] != TTMON_TT_TYPES)
 			assert_int_equal(u.bytes[types[i]], 100 + i);
@@ -87,8 +90,8 @@ static void what_takes_no_memory_is_not_counted(void **state)
 }
 
 /*
- * Early E2 has padding where later the flag is: an address says otherwise, and a byte that is neither
- * 0 nor 1 is no flag.
+ * Early E2 has padding at the place where the flag is later: an address proves this, and so does a
+ * byte that is neither 0 nor 1.
  */
 static void padding_is_no_flag(void **state)
 {
@@ -104,7 +107,7 @@ static void padding_is_no_flag(void **state)
 	assert_int_equal(feed_dram(t, P, 0), 20);
 	assert_int_equal(feed_process(t, P).hooked, 0);
 	ttmon_tt_free(t);
-	/* Where it has been a flag for a while it is believed, address or not. */
+	/* After it has been a flag for a while it is used as one, with or without an address. */
 	t = started();
 	for (uint32_t i = 0; i < 20; i++) {
 		struct feed_buf b = feed_buf(0x1000 * (i + 1), 0, 1);
@@ -130,7 +133,7 @@ static void each_way_to_free_ends_a_buffer_once(void **state)
 		feed_buffer(t, P, 21, FN_ALLOCATED, &b);
 		feed_buffer(t, P, 30, ways[i], &a);
 		assert_int_equal(feed_dram(t, P, 0), 3);
-		/* The rest of the same free. */
+		/* Further events of the same free. */
 		for (size_t k = 0; k < ARRAY_SIZE(ways); k++)
 			feed_buffer(t, P, 31, ways[k], &a);
 		assert_int_equal(feed_dram(t, P, 0), 3);
@@ -228,7 +231,7 @@ static void partial_is_who_ran_before(void **state)
 	assert_int_equal(feed_process(t, 2).flags, 0);
 	assert_int_equal(feed_process(t, 3).flags, 0);
 	assert_int_equal(feed_process(t, 4).flags, 0);
-	assert_int_equal(feed_process(t, 5).flags, TTMON_TT_F_PARTIAL); /* nobody announced it */
+	assert_int_equal(feed_process(t, 5).flags, TTMON_TT_F_PARTIAL); /* it was never announced */
 	feed_proc(t, 1, 4000, 999, TTMON_PROC_EXEC);
 	assert_int_equal(feed_process(t, 1).flags, 0);
 	ttmon_tt_free(t);
@@ -260,7 +263,7 @@ static void partial_is_who_mapped_it_before_its_probes(void **state)
 		feed_buffer(t, p, 60, FN_ALLOCATED, &b);
 		assert_int_equal(feed_process(t, p).flags, p <= 3 ? TTMON_TT_F_PARTIAL : 0);
 	}
-	/* Its pid is somebody else's now. */
+	/* Its pid belongs to another process now. */
 	feed_exit(t, 1, 70);
 	feed_proc(t, 1, 80, 80, TTMON_PROC_FORK);
 	feed_buffer(t, 1, 81, FN_ALLOCATED, &b);
@@ -277,7 +280,7 @@ static void partial_is_who_frees_what_nobody_saw(void **state)
 	feed_buffer(t, P, 20, FN_ALLOCATED, &a);
 	feed_buffer(t, P, 21, FN_ALLOCATED, &b);
 	feed_buffer(t, P, 22, FN_ALLOCATED, &c);
-	/* The objects of what went at once are left, and free again. */
+	/* The objects that were freed in bulk still exist, and are freed again. */
 	CALL(t, P, 30, FN_BULK, 0, ALLOCATOR(0));
 	CALL(t, P, 31, FN_DEV_END, 0, DEV(1));
 	feed_buffer(t, P, 32, FN_FREEING, &a);
@@ -292,7 +295,7 @@ static void partial_is_who_frees_what_nobody_saw(void **state)
 }
 
 /*
- * Losses are told up to 100 ms after they happened, and may be of the first thing that a process did.
+ * Losses are reported up to 100 ms after they happened, and may concern the first event of a process.
  */
 static void losses_are_of_who_ran_then(void **state)
 {
@@ -317,7 +320,8 @@ static void losses_are_of_who_ran_then(void **state)
 }
 
 /*
- * Another environment, other chips: what was told of the old program is not believed of the new one.
+ * Another environment has other chips: what was reported of the old program does not hold for the new
+ * one.
  */
 static void another_program_has_other_chips(void **state)
 {
@@ -339,7 +343,7 @@ static void another_program_has_other_chips(void **state)
 	assert_int_equal(feed_use(t, P, 0).chip, 2);
 	assert_int_equal(feed_chip_view(t, 1).bytes[0], 0);
 	assert_int_equal(feed_chip_view(t, 2).bytes[0], 10);
-	/* Told ahead of an exec that was before it. */
+	/* Reported before an exec that happened earlier. */
 	feed_proc(t, P, 50, 5, TTMON_PROC_EXEC);
 	feed_buffer(t, P, 70, FN_ALLOCATED, &b);
 	assert_int_equal(ttmon_tt_wants(t, wants, 8), 0);
@@ -428,7 +432,7 @@ static void all_of_a_process_goes_with_it(void **state)
 	feed_proc(t, 3, 32, 5, TTMON_PROC_EXEC);
 	assert_int_equal(feed_chip_view(t, 1).bytes[0], 10);
 	assert_int_equal(feed_process(t, 3).end_ns, 0);
-	/* Its id was given to another process, whose end we missed. */
+	/* Its id was given to another process; the end of the first one was missed. */
 	feed_proc(t, 4, 33, 32, TTMON_PROC_FORK);
 	assert_int_equal(feed_chip_view(t, 1).bytes[0], 0);
 	assert_int_equal(feed_chip_view(t, 1).peak[0], 40);
@@ -490,7 +494,7 @@ static void the_last_256_ended_ones_stay(void **state)
 		feed_exit(t, p, p * 10 + 2);
 	}
 	assert_int_equal(ttmon_tt_snapshot(t, &v), 0);
-	assert_int_equal(v.nr_procs, 256); /* those that had nothing to do with it are no part of it */
+	assert_int_equal(v.nr_procs, 256); /* processes without use of the chip are not included */
 	assert_int_equal(v.procs[0].tgid, 999 - 510);
 	assert_int_equal(v.procs[255].tgid, 999);
 	for (size_t i = 0; i < v.nr_uses; i++)

@@ -6,7 +6,7 @@
 #define PROG(i)	 (0x7f0000100000ULL + 0x1000ULL * (uint64_t)(i))
 #define CB(t, i) feed_bytes(t, P, i, TTMON_TT_TYPE_CB)
 
-/* Lives as the history has them. */
+/* Allocations as the history counts them. */
 struct lives {
 	uint64_t live, allocs, bytes;
 	uint64_t size[64];
@@ -69,8 +69,8 @@ static void end(struct ttmon_tt *t, uint64_t program, unsigned int dev)
 }
 
 /*
- * All programs begin at the same address: on other cores that is other memory, on the same cores it is
- * the same.
+ * All programs begin at the same address: on different cores this is different memory, on the same
+ * cores it is the same.
  */
 static void union_by_core(void **state)
 {
@@ -89,8 +89,8 @@ static void union_by_core(void **state)
 	end(t, PROG(3), 0);
 	assert_int_equal(CB(t, 0), 2 * 1024);
 	assert_int_equal(lives.live, CB(t, 0));
-	end(t, PROG(3), 0); /* it is gone already */
-	end(t, PROG(9), 0); /* from before the trace */
+	end(t, PROG(3), 0); /* it has ended already */
+	end(t, PROG(9), 0); /* of a program from before the trace */
 	assert_int_equal(CB(t, 0), 2 * 1024);
 	end(t, PROG(2), 0);
 	assert_int_equal(CB(t, 0), 0);
@@ -111,12 +111,14 @@ static void one_layout_on_all_devices(void **state)
 		add(t, PROG(1), 1, dev, 0x1000, 1024, left);
 	for (unsigned int dev = 0; dev < 3; dev++)
 		add(t, PROG(1), 1, dev, 0x1400, 1024, left);
-	/* It runs on another device later: all it has is told for that one again. */
+	/* It runs on another device later: all its circular buffers are reported for that device again. */
 	add(t, PROG(1), 1, 3, 0x1000, 1024, left);
 	add(t, PROG(1), 1, 3, 0x1400, 1024, left);
 	for (unsigned int dev = 0; dev < 4; dev++)
 		assert_int_equal(CB(t, dev), 4 * 1024);
-	/* Laid out anew, which is told for the device that it runs on: the layout is the program's. */
+	/*
+	 * Laid out again, which is reported for the device that it runs on: the layout belongs to the program.
+	 */
 	add(t, PROG(1), 2, 0, 0x1000, 512, left);
 	for (unsigned int dev = 0; dev < 4; dev++)
 		assert_int_equal(CB(t, dev), 2 * 512);
@@ -133,20 +135,20 @@ static void an_end_without_a_name(void **state)
 	struct ttmon_tt *t = started();
 
 	(void)state;
-	/* Only one can have ended. */
+	/* Only one program can have ended. */
 	add(t, PROG(1), 1, 0, 0x1000, 1024, left);
 	add(t, PROG(2), 2, 1, 0x1000, 1024, left);
 	end(t, 0, 0);
 	assert_int_equal(CB(t, 0), 0);
 	assert_int_equal(CB(t, 1), 2 * 1024);
 	assert_int_equal(feed_process(t, P).flags, 0);
-	/* One of two: what is left is not known, and said. */
+	/* One of two: what is left is unknown, and marked as unknown. */
 	add(t, PROG(3), 3, 1, 0x1000, 1024, right);
 	end(t, 0, 1);
 	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_CB_UNKNOWN);
 	assert_false(ttmon_tt_is_known(TTMON_TT_TYPE_CB, CB(t, 1), feed_process(t, P).flags));
 	ttmon_tt_free(t);
-	/* A library where programs are not told. */
+	/* A library whose programs are not reported. */
 	t = started();
 	feed_object(t, 0, 1, TTMON_TT_HAS_CB);
 	add(t, 0, 0, 0, 0x1000, 1024, left);
@@ -197,8 +199,8 @@ static void devices_from_before(void **state)
 }
 
 /*
- * A device is closed and opened again: what runs there again has its circular buffers again, and tells
- * nothing else.
+ * A device is closed and opened again: a program that runs there again has its circular buffers again,
+ * and reports nothing else.
  */
 static void programs_run_again(void **state)
 {
@@ -223,7 +225,7 @@ static void programs_run_again(void **state)
 	assert_int_equal(CB(t, 1), 0);
 	assert_int_equal(feed_process(t, P).flags, 0);
 	/*
-	 * On a mesh that nobody has seen: its devices are asked for, and what they have is not known until
+	 * It runs on a mesh that was not seen: its devices are requested, and what they hold is unknown until
 	 * then.
 	 */
 	CALL(t, P, 70, FN_CB_RUN, TTMON_TT_DEV_MESH, MESH(0), PROG(1));
@@ -237,13 +239,13 @@ static void programs_run_again(void **state)
 	assert_int_equal(CB(t, 1), 2 * 1024);
 	assert_int_equal(CB(t, 2), 0);
 	/*
-	 * One that ends before: whether it had the device that is left is not known as long as the program is
-	 * there.
+	 * A mesh that ends before that: as long as the program exists, it is unknown whether it had the
+	 * remaining device.
 	 */
 	CALL(t, P, 72, FN_CB_RUN, TTMON_TT_DEV_MESH, MESH(1), PROG(1));
 	CALL(t, P, 73, FN_MESH_DTOR, TTMON_TT_DEV_MESH, MESH(1));
 	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_CB_UNKNOWN);
-	/* Another layout is for all of them, and an end too. */
+	/* Another layout applies to all of them, and an end does too. */
 	add(t, PROG(1), 3, 1, 0x1000, 512, left);
 	assert_int_equal(CB(t, 0), 2 * 512);
 	CALL(t, P, 80, FN_CB_RUN, TTMON_TT_DEV_DEVICE, DEV(2), PROG(1));
@@ -259,7 +261,7 @@ static void programs_run_again(void **state)
 	assert_int_equal(lives.live, 0);
 }
 
-/* Which programs they are of is not known: whether they are there again is not either. */
+/* The programs of these buffers are unknown, so it is unknown whether they are there again. */
 static void nobodys_on_reopened_devices(void **state)
 {
 	for (unsigned int made = 0; made < 2; made++) {
@@ -273,7 +275,7 @@ static void nobodys_on_reopened_devices(void **state)
 			feed_dev_new(t, P, 40, 0, 0);
 		else
 			CALL(t, P, 40, FN_DEV_OPEN, TTMON_TT_DEV_DEVICE, DEV(0));
-		/* A device that is made anew is another one. */
+		/* A device that is constructed again is a different device. */
 		assert_int_equal(feed_process(t, P).flags, made ? 0 : TTMON_TT_F_CB_UNKNOWN);
 		ttmon_tt_free(t);
 	}
@@ -290,7 +292,7 @@ static void what_cannot_be_read_is_said(void **state)
 	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_CB_UNKNOWN);
 	ttmon_tt_free(t);
 	t = started();
-	/* As ttmond of an earlier version recorded it: a number of cores, and not which. */
+	/* As an earlier version of ttmond recorded it: a number of cores, but not which ones. */
 	CALL(t, P, 20, FN_CB, TTMON_TT_DEV_DEVICE, DEV(0), 8, 0x1000, 100, 0);
 	assert_int_equal(CB(t, 0), 0);
 	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_CB_UNKNOWN);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_tt_chips.c: circular buffers, which chip a device is, limits and lies, what the history is
- * told.
+ * test_tt_chips.c: circular buffers, the chip of a device, limits and false input, and what the
+ * history is notified of.
  */
 #include "tests/unit/feed/tt_feed.h"
 
@@ -32,9 +32,9 @@ static void circular_buffers(void **state)
 	feed_dev_new(t, P, 199, 1, 1);
 	feed_cb(t, P, 199, TTMON_TT_DEV_DEVICE, DEV(1), 8, 0x2000, 50, 0xff00);
 	assert_int_equal(feed_bytes(t, P, 1, TTMON_TT_TYPE_CB),
-			 400); /* the upper bits of a bool's register mean nothing */
+			 400); /* the upper bits of the register of a bool are undefined */
 	CALL(t, P, 199, FN_CB_FREE, TTMON_TT_DEV_DEVICE, DEV(1));
-	/* The same again is the same. */
+	/* The same report again changes nothing. */
 	feed_cb(t, P, 200, TTMON_TT_DEV_UNKNOWN, DEV(0), 8, 0x1000, 100, 0);
 	feed_dev_new(t, P, 200, 0, 0);
 	assert_int_equal(feed_bytes(t, P, 0, TTMON_TT_TYPE_CB), 0); /* a new Device holds nothing */
@@ -82,13 +82,13 @@ static void chips_are_asked_for_and_follow(void **state)
 	assert_int_equal(feed_chip_view(t, 2).bytes[0], 10);
 	assert_int_equal(feed_chip_view(t, 2).peak[0], 10);
 	assert_int_equal(ttmon_tt_ran_on(t, P, 3, 21), 2);
-	/* The answer changes: the bytes go where they belong. */
+	/* The answer changes: the bytes move to the right chip. */
 	feed_place(t, P, 22, 3, 1, 0);
 	assert_int_equal(feed_chip_view(t, 2).bytes[0], 0);
 	assert_int_equal(feed_chip_view(t, 1).bytes[0], 10);
 	feed_place(t, P, 22, 3, 0, 0);
 	assert_int_equal(feed_chip_view(t, 1).bytes[0], 0);
-	/* Told before it is known. */
+	/* The place is reported before the device is known. */
 	feed_place(t, P, 23, 4, 1, 0);
 	feed_buffer(t, P, 24, FN_ALLOCATED, &b);
 	assert_int_equal(feed_chip_view(t, 1).bytes[0], 5);
@@ -96,7 +96,9 @@ static void chips_are_asked_for_and_follow(void **state)
 	ttmon_tt_free(t);
 }
 
-/* A device that was opened before the probes is known by the first run that is told of it. */
+/*
+ * A device that was opened before the probes becomes known with the first run that is reported for it.
+ */
 static void a_run_shows_its_device(void **state)
 {
 	struct ttmon_tt *t = started();
@@ -111,7 +113,7 @@ static void a_run_shows_its_device(void **state)
 	assert_int_equal(feed_use(t, P, 2).chip, 1);
 	assert_int_equal(ttmon_tt_ran_on(t, P, 2, 22), 1);
 	assert_int_equal(feed_use(t, P, 2).allocs, 0);
-	/* No id that can be, and one that has ended before. */
+	/* An impossible id, and a process that has ended before. */
 	assert_int_equal(ttmon_tt_ran_on(t, P, 0x7fffffff, 23), 0);
 	feed_exit(t, P, 30);
 	assert_int_equal(ttmon_tt_ran_on(t, P, 5, 25), 0);
@@ -138,7 +140,7 @@ static void a_question_is_asked_ten_times_at_most(void **state)
 	ttmon_tt_free(t);
 }
 
-/* Another object in the same place has another id, but not while something is held there. */
+/* Another object at the same address has another id, but not while memory is held there. */
 static void ids_change_only_where_nothing_is_held(void **state)
 {
 	struct ttmon_tt *t = started();
@@ -157,8 +159,8 @@ static void ids_change_only_where_nothing_is_held(void **state)
 }
 
 /*
- * A Buffer at the address of the one that this thread freed last: its free is missed here, and seen as
- * unknown the second time.
+ * A Buffer at the address of the one that this thread freed last: its free is missed here, and counted
+ * as unknown the second time.
  */
 static void the_last_free_of_a_thread_is_not_remembered_too_long(void **state)
 {
@@ -186,7 +188,7 @@ static void ids_come_from_the_best_source(void **state)
 	feed_buffer(t, P, 20, FN_ALLOCATED, &a);
 	feed_buffer(t, P, 21, FN_ALLOCATED, &b);
 	assert_int_equal(feed_dram(t, P, 5), 10);
-	/* Device::Device of another one says that the word is not it. */
+	/* The Device::Device of another device shows that the word is not the id. */
 	feed_dev_new(t, P, 22, 2, 0);
 	a.at = 0x3000;
 	a.dev = DEV(2);
@@ -206,7 +208,7 @@ static void ids_come_from_the_best_source(void **state)
 		ttmon_tt_view_fini(&v);
 	}
 	ttmon_tt_free(t);
-	/* An id that cannot be one. */
+	/* An impossible id. */
 	t = started();
 	a.id = 1024;
 	feed_buffer(t, P, 20, FN_ALLOCATED, &a);
@@ -293,7 +295,7 @@ static void more_devices_than_are_kept(void **state)
 	assert_int_equal(ttmon_tt_snapshot(t, &v), 0);
 	assert_int_equal(v.nr_uses, 4096);
 	ttmon_tt_view_fini(&v);
-	/* Those that are closed make room. */
+	/* Processes that have closed their devices make room. */
 	for (uint32_t i = 0; i < 100; i++)
 		CALL(t, P, 6000, FN_DEV_END, TTMON_TT_DEV_DEVICE, DEV(i));
 	for (uint32_t i = 6000; i < 6100; i++) {
@@ -383,7 +385,7 @@ static void the_history_is_told(void **state)
 	assert_int_equal(told.n, 1);
 	assert_int_equal(told.bytes, 10);
 	assert_int_equal(told.method, TTMON_METHOD_TT_TRACE);
-	/* That of a mesh once its devices are known: it takes so much on each. */
+	/* A buffer of a mesh once its devices are known: it takes this much on each. */
 	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
 	assert_int_equal(told.n, 1);
 	feed_mesh(t, P, 21, 0, 0, 32);
@@ -392,7 +394,7 @@ static void the_history_is_told(void **state)
 	feed_buffer(t, P, 22, FN_FREEING, &m);
 	assert_int_equal(told.frees, 1);
 	assert_int_equal(told.freed_seq, 2);
-	/* A process whose records turn out to be nonsense had none. */
+	/* A process whose records prove invalid had no allocations. */
 	bad = a;
 	bad.type = 9;
 	for (uint64_t i = 0; i < 8; i++)

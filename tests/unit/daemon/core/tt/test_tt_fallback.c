@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_tt_fallback.c: layouts that must be told apart, libraries whose primary pair never fires, and
- * when spare probes may go.
+ * test_tt_fallback.c: how layouts are distinguished, libraries whose primary pair never fires, and
+ * when spare probes may be removed.
  */
 #include "tests/unit/feed/tt_feed.h"
 
@@ -23,7 +23,7 @@ static struct feed_buf as(struct feed_buf b, enum ttmon_tt_layout layout)
 	return b;
 }
 
-/* As it is when its allocation is entered. */
+/* The state of a Buffer when its allocation is entered. */
 static struct feed_buf early(struct feed_buf b)
 {
 	b.status = 0;
@@ -39,7 +39,7 @@ static void every_generation_is_told(void **state)
 
 	(void)state;
 	for (enum ttmon_tt_layout l = TTMON_TT_LAYOUT_E0; l < TTMON_TT_LAYOUTS; l++)
-		for (int bare = 0; bare < 2; bare++) { /* E0's devices have no vtable; known is who was seen made */
+		for (int bare = 0; bare < 2; bare++) { /* E0's devices have no vtable: known if seen constructed */
 			struct feed_buf a = as(feed_buf(0x1000, 0, 100), l), b = as(feed_buf(0x2000, 0, 10), l);
 			struct ttmon_tt *t;
 
@@ -79,7 +79,7 @@ static void a_layout_waits_for_two_and_nothing_is_lost(void **state)
 	assert_int_equal(feed_use(t, P, 0).peak[0], 100);
 	assert_int_equal(feed_use(t, P, 0).allocs, 1);
 	ttmon_tt_free(t);
-	/* One that is right by what Buffer::create was given is enough, and so are 50 ms. */
+	/* One record that agrees with the arguments of Buffer::create is enough, and so are 50 ms. */
 	t = started();
 	feed_create(t, P, 19, &a);
 	feed_buffer(t, P, 20, FN_ALLOCATED, &a);
@@ -87,12 +87,12 @@ static void a_layout_waits_for_two_and_nothing_is_lost(void **state)
 	ttmon_tt_free(t);
 	t = started();
 	feed_buffer(t, P, 20, FN_ALLOCATED, &a);
-	assert_true(ttmon_tt_tick(t, 19 + 50 * MS)); /* what was not decided waits */
+	assert_true(ttmon_tt_tick(t, 19 + 50 * MS)); /* undecided records wait */
 	assert_int_equal(feed_dram(t, P, 0), 0);
 	assert_false(ttmon_tt_tick(t, 20 + 50 * MS));
 	assert_int_equal(feed_dram(t, P, 0), 100);
 	ttmon_tt_free(t);
-	/* And the end. */
+	/* The end of the process settles it too. */
 	t = started();
 	feed_buffer(t, P, 20, FN_ALLOCATED, &a);
 	feed_exit(t, P, 30);
@@ -123,7 +123,7 @@ static void nonsense_publishes_nothing(void **state)
 	assert_int_equal(ttmon_tt_snapshot(t, &v), 0);
 	assert_int_equal(v.nr_uses, 0);
 	ttmon_tt_view_fini(&v);
-	/* Another program may do better. */
+	/* Another program may use the right layout. */
 	feed_proc(t, P, 40, 5, TTMON_PROC_EXEC);
 	feed_buffer(t, P, 41, FN_ALLOCATED, &good);
 	assert_int_equal(feed_dram(t, P, 0), 100);
@@ -209,7 +209,7 @@ static void sizes_are_held_against_create(void **state)
 	assert_true(feed_process(t, P).flags & TTMON_TT_F_UNCALIBRATED);
 	assert_string_equal(feed_process(t, P).layout, "sizes differ from what Buffer::create was given");
 	ttmon_tt_free(t);
-	/* Of another thread, or another device: no contradiction. */
+	/* From another thread, or for another device: no contradiction. */
 	t = started();
 	for (uint64_t i = 0; i < 10; i++) {
 		feed_create(t, P, 20 + 10 * i, &said);
@@ -340,7 +340,7 @@ static void a_throw_is_not_an_inlined_primary(void **state)
 		feed_buffer(t, P, 102 + 10 * i, FN_DTOR, &e);
 	}
 	assert_int_equal(feed_process(t, P).flags, 0);
-	/* Nor is a program degraded that does nothing else for as long as it likes. */
+	/* A program is not degraded either if it does nothing else for a long time. */
 	ttmon_tt_tick(t, 200 * MS);
 	assert_int_equal(feed_process(t, P).flags, 0);
 	for (uint64_t i = 0; i < 100; i++) {
@@ -373,7 +373,7 @@ static void the_primary_comes_late(void **state)
 	for (uint64_t i = 0; i < 6; i++)
 		feed_degraded_life(t, 100 * (i + 1), &b[i], true, false);
 	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_DEGRADED);
-	/* For one that counts already, and in the middle of another. */
+	/* For a Buffer that counts already, and in the middle of another allocation. */
 	feed_buffer(t, P, 701, FN_ALLOCATED, &b[5]);
 	assert_int_equal(feed_process(t, P).flags, 0);
 	assert_int_equal(feed_dram(t, P, 0), 0x3f);
@@ -400,7 +400,7 @@ static void captures_take_nothing_degraded_either(void **state)
 
 		feed_object(t, 0, 1, TTMON_TT_HAS_FALLBACK);
 		feed_degraded_life(t, 100, &a, inner, false);
-		feed_degraded_life(t, 200, &h, false, false); /* the hook: the allocator is never asked */
+		feed_degraded_life(t, 200, &h, false, false); /* the hook: the allocator is never called */
 		feed_degraded_life(t, 300, &c, inner, false);
 		h.addr = 0;
 		h.hooked = 1;
@@ -415,13 +415,13 @@ static void captures_take_nothing_degraded_either(void **state)
 }
 
 /*
- * Nobody has seen the allocator's function yet: whether it is called at all shows with the first
- * allocation that gets there.
+ * No call of the allocator's function was seen yet: the first allocation that reaches it shows whether
+ * it is called at all.
  */
 static void a_capture_before_all_else_is_none_once_the_allocator_was_called(void **state)
 {
 	(void)state;
-	for (int late = 0; late < 3; late++) { /* held with what follows; in doubt for 50 ms; counted before */
+	for (int late = 0; late < 3; late++) { /* held with what follows; undecided for 50 ms; counted before */
 		struct ttmon_tt *t = started();
 		struct feed_buf h = feed_buf(0x1000, 2, 88864), a = feed_buf(0x2000, 3, 91968),
 				b = feed_buf(0x3000, 4, 96256);
@@ -455,8 +455,8 @@ static void a_capture_before_all_else_is_none_once_the_allocator_was_called(void
 }
 
 /*
- * One thread is between allocate_impl and the allocator when another one's allocation gets there
- * first.
+ * One thread is between allocate_impl and the allocator when an allocation of another thread reaches
+ * the allocator first.
  */
 static void what_is_still_on_its_way_to_the_allocator_is_no_capture(void **state)
 {
@@ -494,7 +494,7 @@ static void threads_do_not_confirm_each_other(void **state)
 	feed_buffer_by(t, P, 2, 101, FN_ENTER, &f);
 	feed_buffer_by(t, P, 2, 102, FN_INNER, &f);
 	assert_int_equal(feed_dram(t, P, 0), 0);
-	/* Another thread frees it: so it was allocated. */
+	/* Another thread frees it, so it was allocated. */
 	feed_buffer_by(t, P, 3, 103, FN_LEAVE, &a);
 	assert_int_equal(feed_use(t, P, 0).allocs, 1);
 	assert_int_equal(feed_use(t, P, 0).frees, 1);
@@ -510,7 +510,7 @@ static void statuses_are_numbered_as_the_evidence_says(void **state)
 	struct feed_buf a = feed_buf(0x1000, 0, 7), b = feed_buf(0x2000, 0, 9), e;
 
 	(void)state;
-	/* E2 with four: 2 is allocated, 1 is failed. */
+	/* E2 with four states: 2 means allocated, 1 means failed. */
 	feed_object(t, 0, 1, TTMON_TT_HAS_FALLBACK);
 	a.status = b.status = 2;
 	feed_degraded_life(t, 100, &a, true, true);
@@ -551,7 +551,7 @@ static void spare_probes_go_once_the_primary_has_proven_itself(void **state)
 	assert_int_equal(ttmon_tt_get_spare(t, 0), TTMON_TT_SPARE_DROP);
 	assert_int_equal(ttmon_tt_get_spare(t, 1), TTMON_TT_SPARE_KEEP);
 	assert_int_equal(ttmon_tt_get_spare(t, 60000), TTMON_TT_SPARE_KEEP);
-	/* A mesh that stays unknown wants them back; its answer sends them away again. */
+	/* A mesh that stays unknown requires them again; the answer about it removes them again. */
 	{
 		struct feed_buf m = feed_mesh_buf(0x90000, 0, 1);
 
@@ -564,7 +564,7 @@ static void spare_probes_go_once_the_primary_has_proven_itself(void **state)
 		ttmon_tt_tick(t, 53 * MS);
 		assert_int_equal(ttmon_tt_get_spare(t, 0), TTMON_TT_SPARE_DROP);
 	}
-	/* Another library in the same slot starts anew. */
+	/* Another library in the same slot starts from the beginning. */
 	feed_object(t, 0, 1, TTMON_TT_HAS_PRIMARY);
 	feed_object(t, 0, 2, TTMON_TT_HAS_PRIMARY);
 	ttmon_tt_tick(t, 54 * MS);
@@ -585,7 +585,7 @@ static void a_library_that_needs_them_keeps_them(void **state)
 	}
 	ttmon_tt_tick(t, 50);
 	assert_int_equal(ttmon_tt_get_spare(t, 0), TTMON_TT_SPARE_DROP);
-	/* One process of it never fires the primary. */
+	/* In one process of it the primary never fires. */
 	for (uint64_t i = 0; i < 6; i++) {
 		struct feed_buf b = feed_buf(0x1000 * (i + 1), 0, 1), e = early(b);
 

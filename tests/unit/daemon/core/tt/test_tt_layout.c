@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_tt_layout.c: Buffers of every generation are read back, told apart, and nonsense is told from
- * sense.
+ * test_tt_layout.c: Buffers of every generation are decoded and distinguished, and invalid ones are
+ * recognised.
  */
 #include "tests/unit/feed/tt_feed.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_tt_mesh.c: buffers of meshes: each byte once on each local device, however the devices become
- * known, and when they change.
+ * test_tt_mesh.c: buffers of meshes: each byte counts once on each local device, however the devices
+ * become known and whenever they change.
  */
 #include "tests/unit/feed/tt_feed.h"
 
@@ -36,7 +36,7 @@ static void shadows_tell_the_devices(void **state)
 	assert_int_equal(feed_process(t, P).pending_bytes, 100);
 	all_have(t, 0, 31, 0);
 	feed_shadows(t, P, 21, &m, 0, 31);
-	/* The thread does something else: these were all. */
+	/* The thread does something else: there were no further shadows. */
 	feed_buffer(t, P, 30, FN_ALLOCATED, &n);
 	assert_int_equal(feed_process(t, P).flags, 0);
 	assert_int_equal(feed_process(t, P).pending_bytes, 0);
@@ -47,13 +47,13 @@ static void shadows_tell_the_devices(void **state)
 	assert_int_equal(ttmon_tt_devices(t, P, DEV(3), logical, chips, 5), 1);
 	assert_int_equal(ttmon_tt_devices(t, P, 0x1, logical, chips, 5), 0);
 	assert_int_equal(ttmon_tt_devices(t, P + 1, DEV(3), logical, chips, 5), 0);
-	feed_buffer(t, P, 31, FN_MARK, &m); /* mesh gone: mark_as_deallocated, and nothing else */
+	feed_buffer(t, P, 31, FN_MARK, &m); /* the mesh is gone: only mark_as_deallocated comes */
 	all_have(t, 0, 31, 10);
 	assert_int_equal(feed_use(t, P, 7).peak[0], 110);
 	assert_int_equal(feed_use(t, P, 7).allocs, 2);
 	assert_int_equal(feed_use(t, P, 7).frees, 1);
 	ttmon_tt_free(t);
-	/* Nothing else comes: 20 ms. */
+	/* Nothing else comes for 20 ms. */
 	t = started();
 	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
 	feed_shadows(t, P, 21, &m, 0, 1);
@@ -73,8 +73,8 @@ static void shadows_and_views_are_no_buffers(void **state)
 	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
 	feed_shadows(t, P, 21, &m, 0, 1);
 	/*
-	 * Not of this buffer: another size, another address, another thread, the same device again, the mesh
-	 * itself.
+	 * These do not belong to this buffer: another size, another address, another thread, the same device
+	 * again, the mesh itself.
 	 */
 	CALL(t, P, 22, FN_SHADOW, TTMON_TT_DEV_DEVICE, DEV(3), m.size + 1, 2048, m.type, m.addr);
 	assert_int_equal(feed_dram(t, P, 0), 100);
@@ -108,7 +108,7 @@ static void the_daemon_tells_the_devices(void **state)
 	size_t n;
 
 	(void)state;
-	feed_mesh(t, P, 15, 0, 0, 4); /* of a mesh that nobody has seen: nothing */
+	feed_mesh(t, P, 15, 0, 0, 4); /* of a mesh that was not seen: nothing */
 	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
 	n = ttmon_tt_wants(t, w, 8);
 	assert_int_equal(n, 1);
@@ -121,10 +121,10 @@ static void the_daemon_tells_the_devices(void **state)
 	assert_int_equal(feed_process(t, P).flags, 0);
 	all_have(t, 4, 7, 100);
 	n = ttmon_tt_wants(t, w, 8);
-	assert_int_equal(n, 4); /* chips of 4..7; the mesh is answered */
+	assert_int_equal(n, 4); /* chips of 4..7; the answer about the mesh has come */
 	for (size_t i = 0; i < n; i++)
 		assert_int_equal(w[i].mesh, 0);
-	/* What is seen later is better. */
+	/* Devices that are seen later take precedence. */
 	m.at = 0x2000;
 	feed_buffer(t, P, 30, FN_ALLOCATED, &m);
 	feed_shadows(t, P, 31, &m, 4, 5);
@@ -133,7 +133,7 @@ static void the_daemon_tells_the_devices(void **state)
 	ttmon_tt_tick(t, 401 * MS);
 	all_have(t, 4, 5, 200);
 	all_have(t, 6, 7, 0);
-	/* Fewer than were seen before, while other buffers live: some got lost. */
+	/* Fewer than before, while other buffers are alive: some events were lost. */
 	m.at = 0x3000;
 	feed_buffer(t, P, 410 * MS, FN_ALLOCATED, &m);
 	feed_shadows(t, P, 410 * MS, &m, 4, 4);
@@ -160,7 +160,7 @@ static void seen_devices_correct_told_ones(void **state)
 	ttmon_tt_tick(t, 30 * MS);
 	feed_mesh(t, P, 30 * MS, 0, 0, 4); /* names the others */
 	all_have(t, 0, 3, 100);
-	feed_mesh(t, P, 31 * MS, 0, 0, 1); /* and does not overrule what was seen */
+	feed_mesh(t, P, 31 * MS, 0, 0, 1); /* and does not override what was seen */
 	all_have(t, 0, 3, 100);
 	ttmon_tt_free(t);
 }
@@ -172,7 +172,7 @@ static void all_devices_are_assumed_in_the_end(void **state)
 
 	(void)state;
 	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
-	feed_mesh(t, P, 21, 0, 0, 0); /* looked at in vain */
+	feed_mesh(t, P, 21, 0, 0, 0); /* the search found nothing */
 	ttmon_tt_tick(t, 500 * MS);
 	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_MESH_PENDING);
 	feed_buffer(t, P, 501 * MS, FN_ALLOCATED, &a);
@@ -184,7 +184,8 @@ static void all_devices_are_assumed_in_the_end(void **state)
 	all_have(t, 0, 1, 101);
 	assert_int_equal(feed_use(t, P, 1).peak[0], 101);
 	/*
-	 * It was only one of them: the other never had it. That it was shown with it once is said to the end.
+	 * There was only one of them: the other device never had it. The flag stays that the buffer was once
+	 * shown there.
 	 */
 	feed_mesh(t, P, 505 * MS, 0, 0, 1);
 	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_MESH_ASSUMED);
@@ -218,7 +219,7 @@ static void a_short_life_is_assumed_at_its_end(void **state)
 	}
 	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_MESH_ASSUMED);
 	ttmon_tt_free(t);
-	/* The capture ends first. */
+	/* Here the capture ends first. */
 	t = started();
 	feed_dev_new(t, P, 11, 0, 0);
 	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
@@ -265,10 +266,10 @@ static void a_closed_device_takes_its_share(void **state)
 	all_have(t, 0, 2, 0);
 	for (unsigned int i = 0; i < 3; i++)
 		assert_int_equal(feed_use(t, P, i).buffers, 0);
-	/* Its buffer is gone with the last one. */
+	/* Its buffer ended with the last one. */
 	feed_buffer(t, P, 33, FN_MARK, &m);
 	all_have(t, 0, 2, 0);
-	/* Another mesh in the same place has its own devices. */
+	/* Another mesh at the same address has its own devices. */
 	feed_buffer(t, P, 40, FN_ALLOCATED, &m);
 	assert_int_equal(feed_process(t, P).pending_bytes, 100);
 	feed_mesh(t, P, 41, 0, 2, 9); /* the first one was closed, and is in use again */
@@ -296,7 +297,7 @@ static void another_mesh_in_the_same_place(void **state)
 	all_have(t, 2, 3, 100);
 	assert_int_equal(feed_use(t, P, 0).allocs, 1);
 	assert_int_equal(feed_use(t, P, 2).allocs, 2);
-	/* Seen by its shadows alone, when nothing else of it lives. */
+	/* It is known only by its shadows, when it has no other buffers. */
 	feed_buffer(t, P, 25, FN_FREEING, &m);
 	feed_buffer(t, P, 26, FN_ALLOCATED, &m);
 	feed_shadows(t, P, 27, &m, 1, 1);
@@ -348,7 +349,7 @@ static void ids_that_are_the_same_are_none(void **state)
 		b.id = 3;
 		feed_buffer(t, P, 20 + i, FN_ALLOCATED, &b);
 	}
-	assert_int_equal(feed_dram(t, P, 3), 0); /* since the second one */
+	assert_int_equal(feed_dram(t, P, 3), 0); /* since the second record */
 	feed_buffer(t, P, 30, FN_ALLOCATED, &m);
 	feed_shadows(t, P, 31, &m, 0, 3);
 	ttmon_tt_tick(t, 30 * MS);
@@ -362,7 +363,7 @@ static void ids_that_are_the_same_are_none(void **state)
 	ttmon_tt_free(t);
 }
 
-/* Headers before 2026: right behind the vtable pointer. */
+/* Headers before 2026: directly behind the vtable pointer. */
 static void ids_at_their_old_place(void **state)
 {
 	struct ttmon_tt *t = started();
@@ -390,11 +391,11 @@ static void hostile_meshes(void **state)
 
 	(void)state;
 	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
-	/* The mesh itself among its devices. */
+	/* The mesh itself is among its devices. */
 	r.dev[0].device = MESH(0);
 	ttmon_tt_apply(t, &r.ev.h, sizeof(r));
 	assert_int_equal(feed_process(t, P).pending_bytes, 100);
-	/* A count that the record does not hold, a device twice, an id that is none. */
+	/* A count that is larger than the record, the same device twice, an invalid id. */
 	r.ev.count = 60000;
 	ttmon_tt_apply(t, &r.ev.h, sizeof(r.ev));
 	assert_int_equal(feed_process(t, P).pending_bytes, 100);
@@ -404,7 +405,7 @@ static void hostile_meshes(void **state)
 	ttmon_tt_apply(t, &r.ev.h, sizeof(r));
 	assert_int_equal(feed_process(t, P).pending_bytes, 0);
 	assert_int_equal(feed_dram(t, P, TTMON_TT_NO_LOGICAL), 100);
-	/* A mesh and a device change places. */
+	/* A mesh and a device exchange their places. */
 	odd.dev = MESH(0);
 	feed_buffer(t, P, 30, FN_ALLOCATED, &odd);
 	assert_int_equal(feed_dram(t, P, 0), 7);
@@ -414,7 +415,7 @@ static void hostile_meshes(void **state)
 	assert_int_equal(feed_process(t, P).pending_bytes, 100);
 	feed_exit(t, P, 40);
 	ttmon_tt_free(t);
-	/* Thousands of meshes of which nothing is known cost neither time nor memory without end. */
+	/* Thousands of unknown meshes cost neither unlimited time nor unlimited memory. */
 	t = started();
 	for (unsigned int i = 0; i < 5000; i++) {
 		m = feed_mesh_buf(0x1000 * (i + 1), i, 1);
@@ -443,7 +444,7 @@ static void degraded_meshes(void **state)
 	feed_buffer(t, P, 20, FN_ENTER, &e);
 	feed_buffer(t, P, 21, FN_INNER, &e);
 	feed_shadows(t, P, 22, &m, 0, 3);
-	feed_buffer(t, P, 23, FN_LEAVE, &m); /* not of the same buffer's thread of thought: but it ends it */
+	feed_buffer(t, P, 23, FN_LEAVE, &m); /* this event does not belong to the buffer, but ends its shadows */
 	for (unsigned int i = 0; i < 4; i++)
 		assert_int_equal(feed_dram(t, P, i), 0);
 	m.at = e.at = 0x2000;
@@ -457,7 +458,7 @@ static void degraded_meshes(void **state)
 	ttmon_tt_free(t);
 }
 
-/* E4 tells of everything twice: notify_buffer_allocated, then track_allocate. */
+/* E4 reports everything twice: notify_buffer_allocated, then track_allocate. */
 static void what_is_told_twice_counts_once(void **state)
 {
 	struct ttmon_tt *t = started();
@@ -485,8 +486,8 @@ static void what_is_told_twice_counts_once(void **state)
 	assert_int_equal(feed_process(t, P).hooked, 5);
 	assert_int_equal(feed_process(t, P).unknown_frees, 0);
 	/*
-	 * The first of the two is lost once: the next allocation of the same Buffer is another one all the
-	 * same.
+	 * The first of the two is lost once: the next allocation of the same Buffer still counts as another
+	 * one.
 	 */
 	feed_buffer(t, P, 30, FN_ALLOCATED, &m);
 	feed_buffer(t, P, 31, FN_FREEING, &m);
@@ -496,8 +497,8 @@ static void what_is_told_twice_counts_once(void **state)
 }
 
 /*
- * What memory said was wrong: what buffers show counts, and the process says that it stood on
- * something else.
+ * What was read from memory was wrong: what buffers show counts, and the process is marked as one that
+ * relied on an assumption.
  */
 static void buffers_beat_the_walk(void **state)
 {
@@ -523,7 +524,7 @@ static void buffers_beat_the_walk(void **state)
 	ttmon_tt_free(t);
 }
 
-/* A thread that is kept from its CPU between two shadows has not told all of them. */
+/* A thread that is preempted between two shadows has not reported all of them. */
 static void shadows_that_come_late(void **state)
 {
 	struct ttmon_tt *t = started();
@@ -532,7 +533,7 @@ static void shadows_that_come_late(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < 4; i++)
 		feed_dev_new(t, P, 11, i, i);
-	/* The first of a mesh: what has come is shown, and what comes later is added. */
+	/* The first buffer of a mesh: the devices so far are shown, and later ones are added. */
 	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
 	feed_shadows(t, P, 21, &m, 0, 1);
 	ttmon_tt_tick(t, 30 * MS);
@@ -544,7 +545,7 @@ static void shadows_that_come_late(void **state)
 	ttmon_tt_tick(t, 700 * MS);
 	all_have(t, 0, 3, 100);
 	feed_buffer(t, P, 701 * MS, FN_FREEING, &m);
-	/* The only buffer of one whose devices are all known. */
+	/* The only buffer of a mesh whose devices are all known. */
 	feed_buffer(t, P, 800 * MS, FN_ALLOCATED, &n);
 	feed_shadows(t, P, 801 * MS, &n, 0, 2);
 	ttmon_tt_tick(t, 840 * MS);
@@ -568,8 +569,8 @@ static void spare_probes(struct ttmon_tt *t, uint64_t ts, bool on)
 }
 
 /*
- * While the probes that show shadows are taken away and put back, some are missing: what is shown then
- * is not all.
+ * While the probes that show shadows are removed and restored, some shadows are missing: those that
+ * are shown then are not all.
  */
 static void shadows_while_probes_come_and_go(void **state)
 {
@@ -581,7 +582,7 @@ static void shadows_while_probes_come_and_go(void **state)
 	for (unsigned int i = 0; i < 4; i++)
 		feed_dev_new(t, P, 11, i, i);
 	spare_probes(t, 12, true);
-	/* The fact comes first, the events before it after it. */
+	/* The fact comes first, then the events before it. */
 	spare_probes(t, 100, false);
 	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
 	feed_shadows(t, P, 21, &m, 0, 3);
@@ -606,7 +607,10 @@ static void shadows_while_probes_come_and_go(void **state)
 	ttmon_tt_free(t);
 }
 
-/* What a thread showed before it went to sleep says nothing of another mesh that lies there since. */
+/*
+ * Shadows that a thread reported before it slept prove nothing about another mesh that has this
+ * address since.
+ */
 static void shadows_of_a_mesh_that_is_gone(void **state)
 {
 	struct ttmon_tt *t = started();
@@ -628,7 +632,9 @@ static void shadows_of_a_mesh_that_is_gone(void **state)
 	ttmon_tt_free(t);
 }
 
-/* The probes that show a mesh's devices stay, or come back, until each mesh in use has been seen. */
+/*
+ * The probes that show the devices of a mesh stay, or come back, until each mesh in use has been seen.
+ */
 static void spare_probes_wait_for_each_mesh(void **state)
 {
 	struct ttmon_tt *t = started();
@@ -644,7 +650,7 @@ static void spare_probes_wait_for_each_mesh(void **state)
 	ttmon_tt_tick(t, ts);
 	assert_int_equal(ttmon_tt_get_spare(t, 0), TTMON_TT_SPARE_DROP);
 	feed_object(t, 0, 1, TTMON_TT_HAS_PRIMARY | TTMON_TT_HAS_SHADOW);
-	/* A mesh that only the walk has told. */
+	/* A mesh that is known only from the walk through memory. */
 	feed_buffer(t, P, ts++, FN_ALLOCATED, &m);
 	feed_mesh(t, P, ts++, 0, 0, 2);
 	ttmon_tt_tick(t, ts + 60 * MS);
@@ -655,7 +661,7 @@ static void spare_probes_wait_for_each_mesh(void **state)
 	feed_shadows(t, P, ts + 61 * MS, &m, 0, 1);
 	ttmon_tt_tick(t, ts + 90 * MS);
 	assert_int_equal(ttmon_tt_get_spare(t, 0), TTMON_TT_SPARE_DROP);
-	/* One whose buffers have no shadows is not waited for without end. */
+	/* A mesh whose buffers have no shadows is not waited for without limit. */
 	m.dev = MESH(1);
 	m.impl++;
 	for (unsigned int i = 0; i < 7; i++) {
@@ -685,7 +691,7 @@ static void an_exception_between_shadows(void **state)
 	assert_int_equal(feed_process(t, P).pending_bytes, 10);
 	feed_mesh(t, P, 32 * MS, 0, 0, 4);
 	all_have(t, 0, 3, 10);
-	/* Nor does it take any away that are known. */
+	/* Nor does it remove known devices. */
 	feed_buffer(t, P, 33 * MS, FN_ALLOCATED, &m);
 	feed_shadows(t, P, 33 * MS, &m, 0, 1);
 	feed_buffer(t, P, 33 * MS, FN_FREEING, &m);
@@ -696,8 +702,8 @@ static void an_exception_between_shadows(void **state)
 }
 
 /*
- * One that is destroyed takes its buffers along, and what was known of it: another one has the same
- * address, and the same impl.
+ * A mesh that is destroyed ends its buffers and what was known of it: another mesh may have the same
+ * address and the same impl.
  */
 static void a_mesh_that_is_destroyed(void **state)
 {
@@ -723,8 +729,8 @@ static void a_mesh_that_is_destroyed(void **state)
 }
 
 /*
- * One that takes the place of another, which was still waited for, is asked for anew, and assumed in
- * its turn.
+ * A mesh that replaces another one, which was still waited for, is requested again, and assumed in its
+ * turn.
  */
 static void a_mesh_in_the_place_of_another(void **state)
 {
@@ -749,7 +755,7 @@ static void a_mesh_in_the_place_of_another(void **state)
 	assert_int_equal(ttmon_tt_wants(t, w, 1), 1);
 	assert_int_equal(w[0].mesh, MESH(0));
 	assert_int_equal(feed_process(t, P).pending_bytes, 10);
-	/* Not before its memory was looked at, or in vain waited for that. */
+	/* Not before its memory was read, or the wait for that has ended. */
 	ttmon_tt_tick(t, 6999 * MS);
 	assert_int_equal(feed_process(t, P).pending_bytes, 10);
 	ttmon_tt_tick(t, 7001 * MS);
@@ -777,12 +783,12 @@ static void reopened_devices(void **state)
 		all_have(t, 0, 1, 0);
 		for (unsigned int i = 0; i < 2 && opened; i++)
 			CALL(t, P, 40, FN_DEV_OPEN, TTMON_TT_DEV_DEVICE, DEV(i));
-		/* Not seen opened: what is allocated on them says it. */
+		/* Their opening was not seen: allocations on them show it. */
 		feed_buffer(t, P, 50, FN_ALLOCATED, &n);
 		feed_mesh(t, P, 51, 1, 0, 2);
 		all_have(t, 0, 1, 10);
 		assert_int_equal(feed_process(t, P).flags, 0);
-		/* A mesh that nobody uses any more does not open what is closed. */
+		/* A mesh that is no longer used does not open closed devices. */
 		CALL(t, P, 60, FN_DEV_END, TTMON_TT_DEV_DEVICE, DEV(1));
 		feed_mesh(t, P, 61, 1, 0, 2);
 		all_have(t, 1, 1, 0);

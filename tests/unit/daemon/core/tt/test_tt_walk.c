@@ -2,7 +2,7 @@
 /*
  * test_tt_walk.c: core/tt against a naive model on seeded random walks: eight processes with 32
  * devices each, meshes of 32 and 16, every layout, frees of every kind, closed devices, kills, execs
- * and captures. The model adds everything up anew after each step, so totals, counts and peaks of
+ * and captures. The model computes all sums again after each step, so totals, counts and peaks of
  * every process, device and chip must be equal.
  */
 #include "tests/unit/feed/tt_feed.h"
@@ -25,7 +25,7 @@ struct model_buf {
 struct model {
 	struct model_buf bufs[PROCS][BUFS];
 	struct model_buf cbs[PROCS][DEVS][CBS];
-	bool known[PROCS][3]; /* a mesh's devices were told */
+	bool known[PROCS][3]; /* the devices of a mesh were reported */
 	bool closed[PROCS][DEVS];
 	bool seen[PROCS][DEVS];
 	uint64_t bytes[PROCS][DEVS][TYPES], peak[PROCS][DEVS][TYPES];
@@ -68,7 +68,7 @@ static void count(struct model *m, unsigned int p, const struct model_buf *b, bo
 	}
 }
 
-/* From nothing, every time. */
+/* Computes all sums from the beginning. */
 static void add_up(struct model *m)
 {
 	uint64_t chip[DEVS][TYPES] = { { 0 } };
@@ -134,7 +134,7 @@ static void compare(const struct model *m, const struct ttmon_tt *t)
 			assert_int_equal(v.chips[i].bytes[y], chip[v.chips[i].fact.index - 1][y]);
 			assert_int_equal(v.chips[i].peak[y], m->chip_peak[v.chips[i].fact.index - 1][y]);
 		}
-	/* And nothing is left out. */
+	/* And the daemon has all of them. */
 	for (unsigned int p = 0; p < PROCS; p++)
 		for (unsigned int d = 0; d < DEVS; d++)
 			if (m->seen[p][d]) {
@@ -201,12 +201,12 @@ static void alloc(struct model *m, struct ttmon_tt *t, unsigned int p)
 	n.allocator = ALLOCATOR(rnd(4));
 	if (n.mesh < 0 && m->closed[p][n.dev])
 		return;
-	/* A mesh with closed devices is closing: nobody allocates on it. */
+	/* A mesh with closed devices is closing: nothing is allocated on it. */
 	for (unsigned int d = 0; n.mesh >= 0 && d < DEVS; d++)
 		if (m->closed[p][d])
 			return;
 	f = feed_of(p, at, &n);
-	if (f.layout == TTMON_TT_LAYOUT_E1 || rnd(2)) /* E1 is settled at once by what Buffer::create was given */
+	if (f.layout == TTMON_TT_LAYOUT_E1 || rnd(2)) /* E1 is settled at once by the arguments of Buffer::create */
 		feed_create(t, tgid, m->ts, &f);
 	if (rnd(20) == 0) { /* captured: takes nothing */
 		if (b->live)
@@ -301,7 +301,7 @@ static void close_device(struct model *m, struct ttmon_tt *t, unsigned int p, un
 	m->closed[p][d] = true;
 }
 
-/* All of them, and open again: as a program that resets its mesh. */
+/* Closes all devices and opens them again, as a program does that resets its mesh. */
 static void reopen(struct model *m, struct ttmon_tt *t, unsigned int p)
 {
 	for (unsigned int d = 0; d < DEVS; d++)
@@ -410,7 +410,7 @@ static void everything_is_what_the_model_says(void **state)
 		walk(seed);
 }
 
-/* ---- anything may come ---- */
+/* ---- any input ---- */
 
 static uint64_t any_word(void)
 {
@@ -451,7 +451,7 @@ static void any_buffer(struct ttmon_tt *t, uint32_t tgid, uint64_t ts)
 	FEED(t, ev);
 }
 
-/* One that is in order, so that there is something to confuse. */
+/* A valid event, so that there is state to confuse. */
 static void any_good(struct ttmon_tt *t, uint32_t tgid, uint64_t ts)
 {
 	static const uint16_t fns[] = { FN_ALLOCATED, FN_ALLOCATED, FN_FREEING, FN_ENTER, FN_INNER, FN_LEAVE, FN_DTOR };
@@ -499,7 +499,7 @@ static void any_record(struct ttmon_tt *t, uint64_t ts)
 		ttmon_tt_tick(t, ts);
 }
 
-/* What must hold whatever came. */
+/* Checks that hold for any input. */
 static void check_sums(const struct ttmon_tt *t)
 {
 	uint64_t chip[6][TTMON_TT_TYPES] = { { 0 } };

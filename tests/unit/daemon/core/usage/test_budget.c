@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_budget.c: the rule of --max-overhead, in a world with a clock of its own. Two CPUs, so that one
- * percent is 20 ms a second.
+ * test_budget.c: the rule of --max-overhead, simulated with a clock of its own. There are two CPUs, so
+ * that one percent is 20 ms per second.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,24 +23,24 @@
 #define USERS	  20
 #define FIRST_UID 1000
 
-/* What happens in a second. */
+/* What happens in each second. */
 struct rates {
-	uint64_t base_ns; /* of the daemon, whatever happens */
+	uint64_t base_ns; /* of the daemon, in any case */
 	uint64_t hits[TTMON_FAMILY_MAX];
 	uint64_t hit_ns[TTMON_FAMILY_MAX];   /* of the programs, when the family is on */
-	uint64_t count_ns[TTMON_FAMILY_MAX]; /* and when it only counts */
-	uint64_t user_ns[TTMON_FAMILY_MAX];  /* of the daemon, a record */
+	uint64_t count_ns[TTMON_FAMILY_MAX]; /* of the programs, when the family is only counted */
+	uint64_t user_ns[TTMON_FAMILY_MAX];  /* of the daemon, for each record */
 	uint64_t fixed_ns[TTMON_FAMILY_MAX]; /* of the programs, whether it is reduced or not */
-	double share[TTMON_FAMILY_MAX];	     /* of the hits that process HOG makes */
+	double share[TTMON_FAMILY_MAX];	     /* share of the hits that process HOG makes */
 	bool gone;
 	unsigned int nr_users;
-	double users[USERS][TTMON_FAMILY_MAX]; /* shares of the hits; user i is FIRST_UID + i, HOG is of the first */
+	double users[USERS][TTMON_FAMILY_MAX]; /* shares of the hits; user i is FIRST_UID + i, HOG's is the first */
 };
 
 static struct ttmon_budget *b;
 static struct ttmon_budget_sample at;
 static struct ttmon_budget_view v;
-static unsigned int samples_a_second; /* 1, but in the test that looks more often */
+static unsigned int samples_a_second; /* 1, except in the test with more samples */
 
 static void begin_often(double percent, unsigned int samples)
 {
@@ -70,7 +70,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Reduced as a whole; alone: process HOG in it. */
+/* alone: only in process HOG. */
 static bool is_reduced(unsigned int f, bool alone)
 {
 	for (unsigned int i = 0; i < v.nr; i++)
@@ -88,7 +88,7 @@ static bool is_user_reduced(unsigned int f, unsigned int user)
 	return false;
 }
 
-/* What of a user's share of a family is still told. */
+/* The part of a user's share of a family that is still reported. */
 static double told_share(const struct rates *r, unsigned int f, unsigned int user)
 {
 	double share = r->users[user][f];
@@ -124,7 +124,7 @@ static uint32_t counting(void)
 	return mask;
 }
 
-/* One second later. What has been said to have changed is what has. */
+/* Advances by one second. The reported changes must be the actual changes. */
 static void second(const struct rates *r)
 {
 	struct ttmon_budget_view before = v;
@@ -168,7 +168,7 @@ static void second(const struct rates *r)
 					  memcmp(v.reductions, before.reductions, v.nr * sizeof(v.reductions[0])) != 0);
 }
 
-/* The same again until what is reduced changes: how many seconds that took. */
+/* Repeats this until the set of reductions changes. Returns how many seconds that took. */
 static unsigned int until_change(const struct rates *r, unsigned int at_most)
 {
 	struct ttmon_budget_view before = v;
@@ -225,7 +225,7 @@ static void the_dearest_goes_first_and_transfers_last(void **state)
 	assert_int_equal(counting(), BIT(C));
 	assert_int_equal(until_change(&r, 100), 10);
 	assert_int_equal(counting(), BIT(C) | BIT(L));
-	/* What dispatches would bring is not worth it. */
+	/* Reducing dispatches would save too little. */
 	assert_int_equal(until_change(&r, 100), 10);
 	assert_int_equal(counting(), BIT(C) | BIT(L) | BIT(T));
 	assert_int_equal(until_change(&r, 1000), 0);
@@ -244,7 +244,7 @@ static void the_mean_of_ten_seconds(void **state)
 	much.hits[T] = little.hits[T] = 1000;
 	much.hit_ns[T] = 30000;
 	little.hit_ns[T] = 10000;
-	/* 0.833 percent in the mean. */
+	/* 0.833 percent on average. */
 	for (int i = 0; i < 50; i++) {
 		second(&much);
 		second(&little);
@@ -260,7 +260,7 @@ static void the_mean_of_ten_seconds(void **state)
 	assert_int_equal(counting(), BIT(T));
 }
 
-/* Who looks five times a second decides in a fifth of the time: the same number of looks. */
+/* With five samples per second a decision takes a fifth of the time: the same number of samples. */
 static void times_are_those_of_the_samples(void **state)
 {
 	const unsigned int often[] = { 1, 5 };
@@ -277,7 +277,7 @@ static void times_are_those_of_the_samples(void **state)
 	}
 }
 
-/* The programs are cheap, what the daemon does with the records is not. */
+/* The programs are cheap, but the daemon's work on the records is not. */
 static void the_daemons_time_goes_by_records(void **state)
 {
 	struct rates r = { .base_ns = 0 };
@@ -290,7 +290,7 @@ static void the_daemons_time_goes_by_records(void **state)
 	r.hit_ns[C] = 8000;
 	assert_int_equal(until_change(&r, 20), 10);
 	assert_int_equal(counting(), BIT(L));
-	/* Hits that are only counted, as many as there may be, have no part in it. */
+	/* Hits that are only counted, however many, have no share in it. */
 	r.hits[L] = 1000000;
 	r.hits[C] = 10000;
 	r.hit_ns[C] = 0;
@@ -299,7 +299,7 @@ static void the_daemons_time_goes_by_records(void **state)
 	assert_int_equal(counting(), BIT(L) | BIT(C));
 }
 
-/* What the daemon takes for being there is nobody's: no family goes for it. */
+/* The daemon's base cost belongs to no family: no family is reduced for it. */
 static void nothing_is_reduced_for_the_base(void **state)
 {
 	struct rates r = { .base_ns = 3 * PERCENT };
@@ -330,13 +330,13 @@ static void what_brought_nothing_is_undone(void **state)
 	assert_int_equal(counting(), BIT(C));
 	assert_int_equal(until_change(&r, 100), 3);
 	assert_int_equal(counting(), 0);
-	/* Nothing else is there; a minute later it is tried again. */
+	/* There is nothing else to reduce; a minute later it is tried again. */
 	for (int i = 0; i < 10; i++)
 		second(&r);
 	assert_true(v.over);
 	assert_int_equal(until_change(&r, 100), 50);
 	assert_int_equal(counting(), BIT(C));
-	/* Half of what was promised is enough. */
+	/* Half of the expected saving is enough. */
 	r.fixed_ns[C] = PERCENT / 2;
 	assert_int_equal(until_change(&r, 9), 0);
 }
@@ -361,19 +361,19 @@ static void a_process_that_makes_most_goes_alone(void **state)
 	over.hit_ns[T] = 6000;
 	assert_int_equal(until_change(&over, 100), 10);
 	assert_int_equal(v.nr, 0);
-	/* Gone. */
+	/* The process has ended. */
 	assert_int_equal(until_change(&r, 100), 10);
 	assert_true(is_reduced(T, true));
 	over.gone = true;
 	assert_int_equal(until_change(&over, 100), 1);
 	assert_int_equal(v.nr, 0);
-	/* What others make is still too much: then all of it goes. */
+	/* The hits of other processes are still too much: then the whole family is reduced. */
 	r.share[T] = 0.6;
 	assert_int_equal(until_change(&r, 100), 10);
 	assert_true(is_reduced(T, true));
 	assert_int_equal(until_change(&r, 100), 10);
 	assert_int_equal(counting(), BIT(T));
-	/* No process stands out. */
+	/* No process has a large share. */
 	begin(1);
 	r.share[T] = 0.4;
 	assert_int_equal(until_change(&r, 100), 10);
@@ -381,7 +381,7 @@ static void a_process_that_makes_most_goes_alone(void **state)
 	assert_false(is_reduced(T, true));
 }
 
-/* Many processes of one user: the user pays for it, and not the other one. */
+/* Many processes of one user: that user is reduced, not the other one. */
 static void the_user_who_costs_most_pays(void **state)
 {
 	struct rates r = { .nr_users = 2 };
@@ -398,13 +398,15 @@ static void the_user_who_costs_most_pays(void **state)
 	assert_int_equal(v.nr, 1);
 	assert_int_equal(until_change(&r, 1000), 0);
 	near(v.percent, 0.3);
-	/* It is over: ten seconds. */
+	/* The load is over: ten seconds. */
 	r.hits[T] = 1000;
 	r.users[0][T] = 0;
 	r.users[1][T] = 1;
 	assert_int_equal(until_change(&r, 100), 10);
 	assert_int_equal(v.nr, 0);
-	/* One process of that user makes most of what a family costs: it pays alone, then all of the user. */
+	/*
+	 * One process of that user makes most of a family's cost: it alone is reduced, then the whole user.
+	 */
 	r.hits[T] = 10000;
 	r.share[T] = 0.5;
 	r.users[0][T] = 0.8;
@@ -420,7 +422,7 @@ static void the_user_who_costs_most_pays(void **state)
 	assert_int_equal(counting(), 0);
 }
 
-/* What one user does that cannot be reduced is no reason to tell less of another. */
+/* A cost of one user that cannot be reduced does not cause another user to be reduced. */
 static void nobody_pays_for_what_another_does(void **state)
 {
 	struct rates r = { .nr_users = 2 };
@@ -428,7 +430,7 @@ static void nobody_pays_for_what_another_does(void **state)
 	(void)state;
 	begin(1);
 	at.countable &= ~BIT(A);
-	/* Five percent of allocations, and one that copies for 0.49. */
+	/* One user causes five percent by allocations, another 0.49 by copies. */
 	r.hits[A] = 10000;
 	r.hit_ns[A] = 10000;
 	r.users[0][A] = 1;
@@ -438,14 +440,14 @@ static void nobody_pays_for_what_another_does(void **state)
 	r.users[1][T] = 1;
 	assert_int_equal(until_change(&r, 1000), 0);
 	assert_true(v.over);
-	/* The same by one process. HOG is the first user's: let that be the quiet one. */
+	/* The same by one process. HOG belongs to the first user, which is the quiet one here. */
 	begin(1);
 	r.users[0][A] = r.users[1][T] = 0;
 	r.users[1][A] = r.users[0][T] = 1;
 	r.share[T] = 1;
 	assert_int_equal(until_change(&r, 1000), 0);
 	assert_true(v.over);
-	/* Alone on the machine it pays. */
+	/* If the user is alone on the machine, it is reduced. */
 	begin(1);
 	r = (struct rates){ .nr_users = 1 };
 	r.hits[T] = 10000;
@@ -456,8 +458,8 @@ static void nobody_pays_for_what_another_does(void **state)
 }
 
 /*
- * Counting costs, too: of a user who makes so many calls that counting them is too much. The other one
- * does not pay for that.
+ * Counting costs, too: one user makes so many calls that counting them alone is too much. The other
+ * user is not reduced for that.
  */
 static void nobody_pays_for_what_is_counted(void **state)
 {
@@ -477,7 +479,9 @@ static void nobody_pays_for_what_is_counted(void **state)
 	near(v.percent, 5 * (0.92 * 0.3 + 0.08));
 }
 
-/* Where no user makes a tenth of what is too much, all pay: but for one whose share is small. */
+/*
+ * No single user causes a tenth of the excess: all are reduced, except for one whose share is small.
+ */
 static void many_users_together(void **state)
 {
 	struct rates r = { .nr_users = USERS };
@@ -528,10 +532,10 @@ static void the_pause_doubles_and_is_forgotten(void **state)
 		assert_int_equal(v.reduced[T], i + 1);
 		assert_int_equal(until_change(&calm, 1000), pauses[i]);
 	}
-	/* Next to nothing: the load is over, and there is nothing to wait for. */
+	/* Almost nothing: the load is over, so it need not wait longer. */
 	assert_int_equal(until_change(&busy, 20), 10);
 	assert_int_equal(until_change(&idle, 1000), 10);
-	/* A minute without is as good as never. */
+	/* A minute without it resets the pause. */
 	assert_int_equal(until_change(&calm, 60), 0);
 	assert_int_equal(until_change(&busy, 20), 6);
 	assert_int_equal(until_change(&calm, 1000), 10);
@@ -566,17 +570,17 @@ static void the_cheapest_comes_back_first(void **state)
 	assert_int_equal(until_change(&r, 20), 10);
 	assert_int_equal(until_change(&r, 20), 10);
 	assert_int_equal(counting(), BIT(D) | BIT(L));
-	/* Now there is room for either, and for no two. */
+	/* Now there is room for one of the two, but not for both. */
 	r.hits[D] = 400;
 	r.hits[L] = 400;
 	assert_int_equal(until_change(&r, 100), 10);
 	assert_int_equal(counting(), BIT(L));
 	assert_int_equal(until_change(&r, 1000), 0);
-	/* Now for two. */
+	/* Now there is room for both. */
 	r.hits[D] = 100;
 	assert_int_equal(until_change(&r, 100), 10);
 	assert_int_equal(counting(), 0);
-	/* Where the load of both is over they come back together. */
+	/* If the load of both is over they come back together. */
 	r.hits[D] = r.hits[L] = 1000;
 	assert_int_equal(until_change(&r, 20), 10);
 	assert_int_equal(until_change(&r, 20), 10);
@@ -594,7 +598,7 @@ static void over_when_nothing_is_left(void **state)
 	at.countable = BIT(T);
 	r.hits[T] = 1000;
 	r.hit_ns[T] = 10000;
-	/* What may not be reduced is not, however much it costs. */
+	/* A family that may not be reduced is not reduced, whatever it costs. */
 	r.hits[TTMON_FAMILY_ALLOC] = 1000;
 	r.hit_ns[TTMON_FAMILY_ALLOC] = 9000;
 	assert_int_equal(until_change(&r, 20), 10);
@@ -609,7 +613,7 @@ static void over_when_nothing_is_left(void **state)
 		second(&r);
 	assert_true(v.over);
 	assert_int_equal(counting(), BIT(T));
-	/* One more that may be, and is worth it: it goes at once. */
+	/* Another family may be reduced, and saves enough: it is reduced at once. */
 	at.countable |= BIT(L);
 	r.hits[L] = 1000;
 	r.hit_ns[L] = 30000;
@@ -647,12 +651,12 @@ static void clocks_that_jump(void **state)
 	busy.hits[T] = 1000;
 	busy.hit_ns[T] = 30000;
 	assert_int_equal(until_change(&busy, 20), 10);
-	/* An hour in which nothing was looked at is worth two seconds. */
+	/* An hour without samples counts as two seconds. */
 	at.now_ns += 3600 * NSEC_PER_SEC;
 	second(&idle);
 	assert_int_equal(counting(), BIT(T));
 	assert_int_equal(until_change(&idle, 100), 8);
-	/* Back, and the same time twice: nothing is judged. */
+	/* The clock goes back, and the same time comes twice: nothing is judged. */
 	for (int i = 0; i < 10; i++) {
 		at.now_ns -= 100 * NSEC_PER_SEC;
 		second(&busy);
@@ -682,7 +686,7 @@ static void what_others_took_is_not_ours(void **state)
 	at.countable &= ~BIT(T);
 	assert_int_equal(until_change(&idle, 10), 1);
 	assert_int_equal(counting(), 0);
-	/* Given back, it begins anew. */
+	/* After the family may be reduced again, the rule starts from the beginning. */
 	at.countable |= BIT(T);
 	assert_int_equal(until_change(&idle, 100), 0);
 	assert_int_equal(until_change(&busy, 20), 7);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * test_cgname.c: units, containers and pods in paths of cgroups, as their managers write them, and in
- * paths that somebody made up.
+ * invented paths.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -106,7 +106,7 @@ static const struct {
 	{ "/lxc.payload.outer/lxc.payload.inner", "", "inner", "" },
 	{ MACHINE "/machine-deb\\x2d12.scope/payload/init.scope", "init.scope", "deb\\x2d12", "" },
 	{ MACHINE "/systemd-nspawn@deb.service/payload", "systemd-nspawn@deb.service", "deb", "" },
-	/* Near misses, and what has no form at all. */
+	/* Near misses, and paths without any known form. */
 	{ "", "", "", "" },
 	{ "pod" UID "/x", "", "", UID },
 	{ "/tripod" UID, "", "", "" },
@@ -159,14 +159,14 @@ static void cut_to_what_there_is_room_for(void **state)
 	path[0] = '/';
 	assert_true(ttmon_cgname(TTMON_GROUP_CGROUP, path, buf, sizeof(buf)));
 	assert_int_equal(strlen(buf), TTMON_CGNAME_MAX - 1);
-	/* U+20AC is three bytes: none of them is left alone. */
+	/* U+20AC has three bytes: a name is never cut within them. */
 	for (size_t i = 1; i + 3 < sizeof(path); i += 3)
 		memcpy(path + i, "\xe2\x82\xac", 3);
 	for (size_t n = 2; n < 12; n++) {
 		assert_true(ttmon_cgname(TTMON_GROUP_CGROUP, path, buf, n));
 		assert_int_equal(strlen(buf), 1 + (n - 2) / 3 * 3);
 	}
-	/* Half a character is what there was: it stays. */
+	/* An invalid sequence was in the path: it stays. */
 	assert_true(ttmon_cgname(TTMON_GROUP_CGROUP, "/\x80\x80\x80\x80\x80\x80\x80", buf, 7));
 	assert_int_equal(strlen(buf), 3);
 	assert_true(ttmon_cgname(TTMON_GROUP_UNIT, "/a.service", buf, 1));
@@ -184,8 +184,8 @@ static void cut_to_what_there_is_room_for(void **state)
 }
 
 /*
- * Pieces of all forms in any order, in a block of just the size: what is found is in the path, and is
- * what it says it is.
+ * Pieces of all forms in any order, in a block of exactly the size: the result is part of the path,
+ * and has the right form.
  */
 static void made_up(void **state)
 {

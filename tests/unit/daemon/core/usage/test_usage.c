@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_usage.c: groups of processes. Single cases first, then random lives of thousands of processes,
- * of which it is checked in every sweep that for each counter groups and gone have exactly what all
- * processes ever did, and that no group's counter ever falls.
+ * test_usage.c: groups of processes. First single cases, then random lives of thousands of processes.
+ * In every sweep it is checked that for each counter the groups and `gone` together have exactly the
+ * sum of all processes, and that no counter of a group ever falls.
  */
 #include "tests/unit/feed/usage_feed.h"
 
@@ -103,7 +103,10 @@ static void runs_on_chips_are_of_who_had_them_run(void **state)
 	ttmon_history_work(w.h, T, w.ts + 20, &run);
 	ttmon_history_work(w.h, T, w.ts + 20, &miss);
 	world_exit(&w, TO_MEM, T, 1);
-	/* A report that comes after its end, and one of which another process has the id by now. */
+	/*
+	 * A report that comes after the end of its process, and one for a process whose id another process has
+	 * by now.
+	 */
 	ttmon_history_work(w.h, T, w.ts, &run);
 	sweep();
 	assert_int_equal(world_group(&w, "a", CG)->sums.work.runs, 3);
@@ -124,7 +127,7 @@ static void a_process_in_both_tables_is_one(void **state)
 	world_proc(&w, TO_MEM | TO_CPU, T, 1, "a", CG, false);
 	world_proc(&w, TO_MEM, T + 1, 2, "a", CG, false);
 	world_proc(&w, TO_CPU, T + 2, 3, "a", CG, false);
-	/* Known to the scheduler under the same id is another one. */
+	/* The process that the scheduler knows under this id is a different one. */
 	world_proc(&w, TO_MEM, T + 3, 4, "a", CG, false);
 	world_proc(&w, TO_CPU, T + 3, 5, "a", CG, false);
 	sweep();
@@ -160,7 +163,7 @@ static void what_ended_stays_for_a_while(void **state)
 	sweep();
 	assert_int_equal(ttmon_usage_groups(w.u, &v), 0);
 	assert_int_equal(ttmon_usage_gone(w.u)->allocs[M], 1);
-	/* One of that name that comes later begins anew. */
+	/* A later group of that name starts from 0. */
 	world_proc(&w, TO_MEM, T + 1, 2, "a", CG, false);
 	sweep();
 	assert_int_equal(world_group(&w, "a", CG)->sums.allocs[M], 0);
@@ -180,7 +183,7 @@ static void who_lived_between_two_sweeps_is_counted(void **state)
 	sweep();
 	assert_int_equal(world_group(&w, "short", CG)->ended_ns, w.ts);
 	assert_int_equal(world_group(&w, "short", CG)->now.processes, 0);
-	/* Nor is one that ended and is still kept counted twice. */
+	/* A process that ended and is still kept is not counted twice either. */
 	world_proc(&w, TO_CPU, T, 2, "short", CG, false);
 	world_ran(&w, T, 2, 50);
 	world_exit(&w, TO_CPU, T, 2);
@@ -192,7 +195,7 @@ static void who_lived_between_two_sweeps_is_counted(void **state)
 	world_check_sums(&w);
 }
 
-/* Nobody would ever see it else. */
+/* Otherwise no scraper would ever see it. */
 static void a_late_gain_is_shown_as_long(void **state)
 {
 	(void)state;
@@ -243,7 +246,7 @@ static void a_full_table_gives_up_what_ended_first(void **state)
 	assert_int_equal(world_group(&w, "", 0)->now.live[M], 1);
 	assert_int_equal(ttmon_usage_groups(w.u, &v), 5);
 	assert_int_equal(v[0].id, 0);
-	/* As soon as there is room it has a group of its own. */
+	/* As soon as there is room it gets a group of its own. */
 	world_exit(&w, TO_MEM, T + 5, 1);
 	sweep();
 	sweep();
@@ -265,7 +268,7 @@ static void kernel_threads_are_one_group(void **state)
 	who.tgid++;
 	feed_task(w.c, TTMON_TASK_SEEN, w.ts, who, "ksoftirqd/0");
 	world_pass(&w, MS);
-	/* Idle time is no group's, and neither are readings of RMIDs that nobody has. */
+	/* Idle time belongs to no group, nor do readings of RMIDs without an owner. */
 	world_ran(&w, 0, 0, 1000);
 	ttmon_cpu_rdt(w.c, &(struct ttmon_rdt_piece){ .rmid = 3, .total = 5 });
 	ttmon_cpu_rdt(w.c, &(struct ttmon_rdt_piece){
@@ -294,7 +297,7 @@ static void what_was_never_told_apart_has_no_name(void **state)
 	assert_int_equal(world_group(&w, "", 0)->now.processes, 0);
 }
 
-/* First seen as a copy of unknown memory, then of pageable: no counter takes that back. */
+/* First seen as a copy of unknown memory, then of pageable memory: no counter may fall for that. */
 static void unsettled_copies_wait(void **state)
 {
 	const struct ttmon_usage_group *g;
@@ -315,10 +318,10 @@ static void unsettled_copies_wait(void **state)
 	assert_int_equal(g->sums.xfer[TTMON_RDIR_H2D][TTMON_MEM_UNKNOWN].copies, 0);
 	assert_int_equal(g->sums.xfer[TTMON_RDIR_H2D][TTMON_MEM_PAGEABLE].copies, 1);
 	assert_int_equal(g->sums.xfer[TTMON_RDIR_H2D][TTMON_MEM_PAGEABLE].bytes, 100);
-	/* What is not moved later never waits. */
+	/* A copy whose kind cannot change later does not wait. */
 	feed_copy(w.h, T, w.ts + 3, TTMON_DIR_H2H, A, A + 200 * PAGE, 9);
 	assert_int_equal(feed_totals(w.h).unsettled[TTMON_RDIR_H2H].copies, 0);
-	/* In no mapping of the list either: it stays unknown. */
+	/* It is in no mapping of the list either: it stays unknown. */
 	feed_copy(w.h, T, w.ts + 3, TTMON_DIR_D2H, A + 100 * PAGE, DEV, 7);
 	feed_map(w.h, T, w.ts + 4, A, A + PAGE, NULL);
 	feed_maps_done(w.h, T, w.ts + 4, w.ts + 5, 1);
@@ -326,18 +329,18 @@ static void unsettled_copies_wait(void **state)
 	g = world_group(&w, "a", CG);
 	assert_int_equal(g->sums.xfer[TTMON_RDIR_D2H][TTMON_MEM_UNKNOWN].copies, 1);
 	assert_int_equal(g->sums.xfer[TTMON_RDIR_D2H][TTMON_MEM_UNKNOWN].bytes, 7);
-	assert_int_equal(g->sums.unmatched, 2); /* this one, and the one from host to host */
+	assert_int_equal(g->sums.unmatched, 2); /* this copy, and the one from host to host */
 	assert_int_equal(feed_totals(w.h).unsettled[TTMON_RDIR_D2H].copies, 0);
 }
 
-/* A stranger's name of the same hash is refused, not mixed up: the hash is no secret. */
+/* Another name with the same hash is refused, not mixed up: the hash is not secret. */
 static void names_are_compared(void **state)
 {
 	char a[TTMON_COMM_LEN] = { 0 }, b[TTMON_COMM_LEN] = { 0 };
 	uint64_t first = 0x4141414141414141ULL, second = 0x42424242424242ULL, third, half;
 
 	(void)state;
-	/* key = mix(mix(mix(half0) + half1) + cgroup): what half0 changes, half1 takes back. */
+	/* key = mix(mix(mix(half0) + half1) + cgroup): half1 is chosen to cancel the change of half0. */
 	half = ttmon_mix64(first) + second;
 	for (third = first + 1; (half - ttmon_mix64(third)) >> 56; third++)
 		;
@@ -363,7 +366,7 @@ static void names_are_compared(void **state)
 struct person {
 	uint32_t tgid;
 	uint64_t start, kernels;
-	unsigned int to; /* 0: not there */
+	unsigned int to; /* 0: does not exist */
 	unsigned int name, cgroup;
 };
 
@@ -489,7 +492,7 @@ static void check_groups(struct life *l, uint32_t max_groups)
 		live += v[i].now.live[M];
 		pages += v[i].now.pinned_pages;
 		processes += v[i].now.processes;
-		/* Where there was room for all, a group lives by its processes. */
+		/* If there was room for all groups, a group lives as long as its processes. */
 		assert_true(!v[i].ended_ns || !v[i].now.processes);
 		if (!l->max_procs && !ttmon_usage_refused(w.u))
 			assert_int_equal(!v[i].ended_ns, !!v[i].now.processes);
@@ -498,14 +501,14 @@ static void check_groups(struct life *l, uint32_t max_groups)
 		people += l->p[i].to != 0;
 	assert_int_equal(live, feed_totals(w.h).method[M].live);
 	assert_int_equal(pages, feed_totals(w.h).pinned_pages);
-	/* Those that core/cpu has no room for are nobody's. */
+	/* Processes that core/cpu has no room for belong to no group. */
 	assert_true(l->max_procs ? processes <= people : processes == people);
 	assert_true(n <= ARRAY_SIZE(l->was));
 	memcpy(l->was, v, n * sizeof(*v));
 	l->nr_was = n;
 }
 
-/* What the head comment of struct ttmon_history_totals promises of the whole host. */
+/* The invariants that the head comment of struct ttmon_history_totals states for the whole host. */
 static void check_totals(struct life *l)
 {
 	struct ttmon_history_totals t = feed_totals(w.h), *was = &l->totals;
@@ -556,7 +559,7 @@ static void live(struct life *l, uint32_t max_groups, unsigned int steps)
 	sweep();
 	world_pass(&w, 4 * SEC);
 	sweep();
-	/* All that was is gone, to the last count, and nothing waits. */
+	/* All sums are in `gone`, to the last count, and nothing waits. */
 	for (unsigned int d = 0; d < TTMON_RDIR_MAX; d++)
 		assert_true(!feed_totals(w.h).unsettled[d].copies && !feed_totals(w.h).unsettled[d].bytes);
 	assert_true(ttmon_usage_groups(w.u, &(const struct ttmon_usage_group *){ NULL }) <= 1);
@@ -565,7 +568,7 @@ static void live(struct life *l, uint32_t max_groups, unsigned int steps)
 	world_fini(&w);
 }
 
-/* Groups for all, few, one. */
+/* Room for all groups, for few, for one. */
 static void random_lives(void **state)
 {
 	static struct life l;
@@ -588,8 +591,8 @@ static void random_lives(void **state)
 }
 
 /*
- * The pipeline tells its usage of those that leave: 9000 processes, of whose lines the history keeps
- * 4096 and those of two seconds.
+ * The pipeline notifies its usage of processes that are removed: 9000 processes, of which the history
+ * keeps 4096 entries and those of the last two seconds.
  */
 static void the_pipeline_tells_who_leaves(void **state)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_closer.c: io/bpf/closer.c with write ends of pipes in the place of links: a pipe is at its end
- * when nobody holds one any more.
+ * test_closer.c: io/bpf/closer.c with write ends of pipes instead of links: a pipe is at its end when
+ * no process holds its write end any more.
  *
- * The test process is a child subreaper, so that it inherits the closers and can see (and kill) its
- * own ones only.
+ * The test process is a child subreaper, so that it inherits the closers and sees (and kills) only its
+ * own ones.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@
 #include <dirent.h>
 #include <poll.h>
 
-#define MANY 300 /* more than one message takes */
+#define MANY 300 /* more than fits into one message */
 
 struct link {
 	int read_end, fd;
@@ -37,7 +37,7 @@ static struct link make_link(void)
 	return (struct link){ pair[0], pair[1] };
 }
 
-/* Is it held by somebody, after so many ms at most? */
+/* Returns true if a process still holds it after at most this many ms. */
 static bool is_held(const struct link *l, int ms)
 {
 	struct pollfd pfd = { .fd = l->read_end };
@@ -45,7 +45,7 @@ static bool is_held(const struct link *l, int ms)
 	return poll(&pfd, 1, ms) == 0;
 }
 
-/* The one child that we have. */
+/* The only child of this process. */
 static pid_t closer_pid(void)
 {
 	_cleanup_fclose_ FILE *f = fopen("/proc/thread-self/children", "re");
@@ -104,7 +104,7 @@ static void ends_when_it_was_given_nothing(void **state)
 	assert_int_equal(status_of(pid), 0);
 }
 
-/* Nothing is held by whom was killed, and the daemon is told that it has to wait itself. */
+/* A killed closer holds nothing, and the daemon is notified that it has to wait itself. */
 static void killed(void **state)
 {
 	struct link l = make_link(), late = make_link();
@@ -129,7 +129,7 @@ static void killed(void **state)
 	close(sock);
 }
 
-/* What was sent and not yet received goes with it too. */
+/* What was sent and not yet received is released too. */
 static void killed_before_it_received(void **state)
 {
 	struct link l = make_link();
@@ -150,7 +150,7 @@ static void killed_before_it_received(void **state)
 	close(l.read_end);
 }
 
-/* It has no descriptor of ours but its socket, and no session of ours. */
+/* It has none of the test's descriptors but its socket, and is not in the test's session. */
 static void keeps_nothing_else(void **state)
 {
 	struct link l = make_link();
@@ -166,7 +166,7 @@ static void keeps_nothing_else(void **state)
 	assert_int_equal(ttmon_closer_start(&sock), 0);
 	pid = closer_pid();
 	close(l.fd);
-	/* The fork had it until it closed it. */
+	/* The forked process had it until it closed it. */
 	assert_false(is_held(&l, 20000));
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
 	dir = opendir(path);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_cpustate.c: what CPUs are in the middle of, read while it is written: no torn table, a state
- * that is being written throughout is said to be unreadable, and everything is told once.
+ * test_cpustate.c: the unfinished tables of CPUs, read while they are written: no table is torn, a
+ * state that is being written all the time is reported as unreadable, and everything is reported once.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -61,7 +61,7 @@ static void on_rec(void *ctx, const void *rec, size_t size)
 	memcpy(got.rows, e + 1, size - sizeof(*e));
 }
 
-/* One round of the hot thread; how many facts came of it. */
+/* One round of the hot thread. Returns the number of facts that it made. */
 static size_t round_of(uint64_t upto_ns, bool expect_all, bool gave_up)
 {
 	size_t before = got.n;
@@ -71,7 +71,7 @@ static size_t round_of(uint64_t upto_ns, bool expect_all, bool gave_up)
 	return got.n - before;
 }
 
-/* A switch as the kernel does it, with nothing between the two counts but what is needed here. */
+/* A switch as the kernel program does it; between the two counts only what this test needs. */
 static void put(uint32_t cpu, uint64_t begin, uint64_t last, uint32_t tgid, uint16_t rows)
 {
 	struct ttmon_cpu_state *st = &states[cpu];
@@ -82,7 +82,7 @@ static void put(uint32_t cpu, uint64_t begin, uint64_t last, uint32_t tgid, uint
 	st->rec.t = (struct ttmon_cpu_table){
 		.begin_ns = begin,
 		.last_ns = last,
-		.to_ns = 99, /* of the record before: not for the reader */
+		.to_ns = 99, /* of the record before: the reader ignores it */
 		.who = { .start_ns = tgid * 10, .tgid = tgid, .flags = TTMON_WHO_SCALED },
 		.ctr = { 5, 6, 7, 8 },
 		.nr_rows = rows,
@@ -102,7 +102,7 @@ static void test_a_cpu_not_seen_tells_nothing(void **state)
 {
 	(void)state;
 	assert_int_equal(round_of(100 * MS, true, false), 0);
-	/* Seen once, and reset while it was offline. */
+	/* It was seen once, and reset while it was offline. */
 	put(1, 5 * MS + 10, 5 * MS + 20, 4, 1);
 	states[1].rec.t.begin_ns = 0;
 	assert_int_equal(round_of(100 * MS, true, false), 0);
@@ -141,12 +141,12 @@ static void test_it_is_told_once(void **state)
 	assert_int_equal(round_of(6 * MS, true, false), 1);
 	for (uint64_t ms = 7; ms < 30; ms++)
 		assert_int_equal(round_of(ms * MS, true, false), 0);
-	/* It moves on, in a slot that stays open, then that slot is to close. */
+	/* It moves on in a slot that stays open; then that slot is to close. */
 	put(0, 31 * MS, 31 * MS + 3, 9, 1);
 	assert_int_equal(round_of(31 * MS, true, false), 0);
 	assert_int_equal(round_of(33 * MS, true, false), 1);
 	assert_int_equal(got.tgid, 9);
-	/* The same slot goes on: what was told is no longer all. */
+	/* The same slot continues: what was reported is no longer complete. */
 	put(0, 31 * MS, 31 * MS + 5, 10, 1);
 	assert_int_equal(round_of(33 * MS, true, false), 1);
 	assert_int_equal(got.tgid, 10);
@@ -165,13 +165,13 @@ static void test_what_is_being_written_holds_the_watermark(void **state)
 	assert_int_equal(round_of(7 * MS, false, false), 0);
 	ttmon_cpustate_get_sums(cs, &sums);
 	assert_true(sums.retries > 10);
-	/* Given up on: the others go on without it. */
+	/* This CPU could not be read: the others continue without it. */
 	assert_int_equal(round_of(8 * MS, false, true), 1);
 	assert_int_equal(got.cpu, 2);
 	assert_int_equal(got.state, TTMON_CPU_OPEN_UNKNOWN);
 	assert_int_equal(got.size, sizeof(struct ttmon_ev_cpu_open));
 	assert_int_equal(got.t.begin_ns | got.t.nr_rows | got.t.who.tgid, 0);
-	/* It comes back with what it was in the middle of, though told before. */
+	/* It can be read again with its unfinished table, though that was reported before. */
 	states[2].seq--;
 	assert_int_equal(round_of(8 * MS, true, false), 1);
 	assert_int_equal(got.cpu, 2);
@@ -191,13 +191,19 @@ static void test_a_lost_table_ends_what_was_told(void **state)
 	assert_int_equal(round_of(9 * MS, true, false), 0);
 	assert_int_equal(round_of(10 * MS, true, false), 1);
 	assert_int_equal(got.state, TTMON_CPU_OPEN_KNOWN);
-	/* Another, and it is in a slot that is to close: its state says all there is to say. */
+	/*
+	 * Another table could not be sent, and the CPU is in a slot that is to close: its state has all the
+	 * information.
+	 */
 	put(0, 20 * MS, 20 * MS + 5, 9, 1);
 	states[0].drops = 2;
 	assert_int_equal(round_of(21 * MS, true, false), 1);
 	assert_int_equal(got.state, TTMON_CPU_OPEN_KNOWN);
 	assert_int_equal(round_of(22 * MS, true, false), 0);
-	/* Dropped while the state is read: nothing may be said of it before it is read anew. */
+	/*
+	 * A table is dropped while the state is read: nothing may be reported about it before it is read
+	 * again.
+	 */
 	assert_true(ttmon_cpustate_read(cs, 22 * MS));
 	put(0, 30 * MS, 30 * MS + 5, 9, 1);
 	states[0].drops = 3;
@@ -216,7 +222,7 @@ static void test_cpus_that_go_are_offline_once(void **state)
 	assert_int_equal(round_of(6 * MS, true, false), 2);
 	ttmon_cpustate_online(cs, &bits);
 	assert_int_equal(round_of(7 * MS, true, false), 0);
-	/* Of two that are not there one was never seen. */
+	/* One of the two missing CPUs was never seen. */
 	bits = 1;
 	ttmon_cpustate_online(cs, &bits);
 	assert_int_equal(round_of(8 * MS, true, false), 1);
@@ -225,14 +231,14 @@ static void test_cpus_that_go_are_offline_once(void **state)
 	assert_int_equal(round_of(9 * MS, true, false), 0);
 	ttmon_cpustate_online(cs, &bits);
 	assert_int_equal(round_of(10 * MS, true, false), 0);
-	/* It is back, and nobody has noticed yet. */
+	/* It is online again, and the daemon does not know this yet. */
 	put(1, 11 * MS, 11 * MS + 8, 6, 1);
 	assert_int_equal(round_of(12 * MS, true, false), 1);
 	assert_int_equal(got.state, TTMON_CPU_OPEN_KNOWN);
 	put(1, 13 * MS, 13 * MS + 8, 6, 1);
 	assert_int_equal(round_of(14 * MS, true, false), 1);
 	assert_int_equal(got.state, TTMON_CPU_OPEN_KNOWN);
-	/* It moved once more on its way out. */
+	/* It made one more switch before it went offline. */
 	ttmon_cpustate_online(cs, &bits);
 	assert_int_equal(round_of(15 * MS, true, false), 1);
 	assert_int_equal(got.state, TTMON_CPU_OPEN_OFFLINE);
@@ -301,7 +307,7 @@ static void test_a_stride_that_is_too_small(void **state)
 	assert_null(s);
 }
 
-/* ---- a writer at work ---- */
+/* ---- with a running writer ---- */
 
 static uint64_t done;
 
@@ -310,7 +316,7 @@ static void put_word(void *to, uint64_t w)
 	__atomic_store_n((uint64_t *)to, w, __ATOMIC_RELAXED);
 }
 
-/* Every word of the k-th state is made of k. */
+/* Every word of state number k is computed from k. */
 static void *writer(void *ctx)
 {
 	struct ttmon_cpu_state *st = &states[0];
@@ -354,7 +360,7 @@ static void test_no_torn_table(void **state)
 
 		torn += !ttmon_cpustate_read(cs, INT64_MAX);
 		ttmon_cpustate_tell(cs, 1, false, on_rec, NULL);
-		/* The writer waits for this CPU, perhaps. */
+		/* The writer may be waiting for this CPU. */
 		if (got.n == before) {
 			sched_yield();
 			continue;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_ring.c: the reader of a BPF ring, on memory laid out as the kernel does it: stops at the
- * position asked for and at a record that is reserved and not submitted, and gives space back while it
- * goes.
+ * test_ring.c: the reader of a BPF ring, on memory laid out as the kernel does it. It stops at the
+ * requested position and at a record that is reserved and not submitted, and releases space while it
+ * reads.
  *
  * The reader is part of the daemon, not of the archive that unit tests are linked with: its source is
  * included.
@@ -24,7 +24,7 @@ static struct {
 	size_t n;
 	uint64_t first[4096];
 	size_t size[4096];
-	uint64_t max_behind; /* of the consumer position, while records were handed out */
+	uint64_t max_behind; /* how far the consumer position was behind while records were handed out */
 	uint64_t handed;     /* bytes of records before the one that is handed out */
 } got;
 
@@ -51,7 +51,10 @@ static int tear_down(void **state)
 	return munmap(ring.data, 2 * SIZE);
 }
 
-/* What bpf_ringbuf_reserve() does: the header with the bits, then room. Returns the header. */
+/*
+ * Does what bpf_ringbuf_reserve() does: writes the header with the bits, and leaves room. Returns the
+ * header.
+ */
 static uint32_t *reserve(uint32_t size, uint32_t bits)
 {
 	uint8_t *head = ring.data + (producer & (SIZE - 1));
@@ -94,7 +97,7 @@ static void test_stops_at_the_position(void **state)
 	assert_int_equal(ttmon_ring_used(&ring), 0);
 }
 
-/* Its task was stopped in between: what lies behind it waits, however often one looks. */
+/* Its task was interrupted: the records behind it wait, however often the ring is read. */
 static void test_stops_at_a_busy_record(void **state)
 {
 	uint32_t *busy;
@@ -127,7 +130,7 @@ static void test_skips_what_was_discarded(void **state)
 	assert_int_equal(ttmon_ring_used(&ring), 0);
 }
 
-/* Ten times round, records of odd sizes across the end. */
+/* Ten times around the ring, with records of odd sizes across its end. */
 static void test_wraps(void **state)
 {
 	uint64_t made = 0;
@@ -144,7 +147,7 @@ static void test_wraps(void **state)
 	}
 }
 
-/* The producer is not kept waiting until the end of a long drain. */
+/* The producer need not wait for the end of a long drain. */
 static void test_gives_space_back_meanwhile(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * test_db_tt.c: the member "tenstorrent" of the database, from tables made by hand and from a
- * pipeline, and read again.
+ * pipeline, read back.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,7 +40,7 @@ static int teardown(void **state)
 	return unlink(path);
 }
 
-/* The document with nothing but the member in it. */
+/* The document with only this member in it. */
 static json_t *write_read(const struct ttmon_tt_tables *t)
 {
 	struct ttmon_jsonw w = { .fd = -1 };
@@ -272,7 +272,7 @@ static void test_tables(void **state)
 	ttmon_timeline_free(tl);
 }
 
-/* Names out of range are null, not memory of somebody else. */
+/* Names out of range are null; no other memory is read. */
 static void test_out_of_range(void **state)
 {
 	const struct ttmon_tt_process p = { .flags = 0xffffffff };
@@ -353,7 +353,7 @@ static void test_pipeline(void **state)
 		d.sums[TTMON_TT_WORKLOAD] = i * 2;
 		ttmon_pipeline_feed(p, &d, sizeof(d));
 	}
-	/* The daemon reads the sums once more at the end: after every event, of no slot. */
+	/* The daemon reads the sums once more at the end: after every event, and for no slot. */
 	ttmon_pipeline_advance(p, meta.end_ns);
 	end.sums[TTMON_TT_WORKLOAD] = 3;
 	ttmon_pipeline_feed(p, &end, sizeof(end));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_rec.c: what goes into a recording comes out of it, and nothing else does.
+ * test_rec.c: a recording is read back exactly as it was written.
  *
- * The two pipeline calls that the reader makes are defined here: they write down what they were given,
- * in order. (The real pipeline behind the reader is what tests/fuzz/fuzz_rec.c runs.)
+ * The two pipeline calls that the reader makes are defined here: they store what they were given, in
+ * order. (tests/fuzz/fuzz_rec.c runs the reader with the real pipeline.)
  */
 #include <sched.h>
 #include <setjmp.h>
@@ -21,7 +21,7 @@
 struct seen {
 	uint64_t records, advances, bytes;
 	uint64_t last_advance, last_ts;
-	uint32_t crc; /* over the sequence of calls and all that they carried */
+	uint32_t crc; /* over the sequence of calls and all their data */
 };
 
 static struct seen *pipeline(struct ttmon_pipeline *p)
@@ -111,7 +111,7 @@ static void spit(const char *name, const uint8_t *buf, size_t n)
 	assert_int_equal(fclose(f), 0);
 }
 
-/* Record number i: between 24 and 1000 bytes, contents that do not compress away. */
+/* Record number i: between 24 and 1000 bytes that do not compress well. */
 static size_t make_record(uint64_t *rec, uint64_t i)
 {
 	size_t words = 3 + i % 123;
@@ -139,7 +139,7 @@ static void write_some(struct ttmon_rec_writer *w, struct seen *expect, uint64_t
 	}
 }
 
-/* A small whole file; its bytes in buf. */
+/* Makes a small complete file in buf. */
 static size_t make_file(uint8_t *buf, size_t n, struct seen *expect)
 {
 	struct ttmon_rec_writer *w = NULL;
@@ -213,8 +213,8 @@ static void test_empty(void **state)
 }
 
 /*
- * More than all buffers hold, as fast as it goes: what was taken comes back, what was not is counted,
- * in sum all of it.
+ * More than all buffers hold, at full speed: accepted records come back, others are counted, and the
+ * sum is complete.
  */
 static void test_overrun(void **state)
 {
@@ -234,7 +234,7 @@ static void test_overrun(void **state)
 	}
 	ttmon_rec_writer_stats(w, &st);
 	assert_int_equal(st.records + st.dropped, attempts);
-	/* 8 KiB records, 16 buffers of 4 MiB: these at least were taken without anything being written. */
+	/* 8 KiB records, 16 buffers of 4 MiB: at least this many were accepted without any write. */
 	assert_true(st.records >= 8000);
 	assert_int_equal(ttmon_rec_writer_close(w, attempts), 0);
 	assert_int_equal(replay(&seen, &end_ns, &dropped), 0);
@@ -243,8 +243,7 @@ static void test_overrun(void **state)
 }
 
 /*
- * A second of the stream goes to the file although the buffer is not full; a kill would lose no more
- * than that.
+ * A second of the stream is written although the buffer is not full; a kill loses no more than that.
  */
 static void test_flush_by_time(void **state)
 {
@@ -264,7 +263,7 @@ static void test_flush_by_time(void **state)
 		ttmon_rec_writer_stats(w, &st);
 	}
 	assert_true(st.file_bytes > sizeof(struct ttmon_rec_file));
-	/* The file as a crash would leave it. */
+	/* The file as a crash leaves it. */
 	{
 		static uint8_t bytes[1 << 16];
 		char tmp[160];
@@ -282,7 +281,7 @@ static void test_flush_by_time(void **state)
 	assert_int_equal(replay(&seen, &end_ns, &dropped), 0);
 }
 
-/* Sizes that have no entry in the format. */
+/* Sizes that the format does not allow. */
 static void test_odd_records(void **state)
 {
 	static const uint64_t rec[TTMON_RECORD_MAX / 8 + 1];
@@ -305,8 +304,8 @@ static void test_odd_records(void **state)
 }
 
 /*
- * A full disk, played by the file size limit: the error is reported, the file is whole up to there and
- * says what is missing.
+ * A full disk, simulated by the file size limit: the error is reported, the file is intact up to there
+ * and says what is missing.
  */
 static void test_disk_full(void **state)
 {
@@ -326,7 +325,7 @@ static void test_disk_full(void **state)
 	small = old;
 	small.rlim_cur = 100000;
 	assert_int_equal(ttmon_rec_writer_new(path, 1, &w), 0);
-	/* 3 records: one small block that fits, sent off by time. */
+	/* 3 records: one small block that fits, written because of its age. */
 	for (int i = 0; i < 3; i++)
 		ttmon_rec_writer_record(w, rec, sizeof(rec));
 	ttmon_rec_writer_advance(w, 1);
@@ -347,7 +346,7 @@ static void test_disk_full(void **state)
 	assert_int_equal(end_ns, 99);
 }
 
-/* Not even the END block can be written: the name stays with the old file. */
+/* Not even the END block can be written: the old file keeps the name. */
 static void test_disk_full_at_once(void **state)
 {
 	struct ttmon_rec_writer *w = NULL;
@@ -383,7 +382,7 @@ static void test_refused_targets(void **state)
 	assert_int_equal(ttmon_rec_writer_close(NULL, 0), 0);
 }
 
-/* The link stays, what it leads to is replaced. */
+/* The link stays, its target is replaced. */
 static void test_symlink(void **state)
 {
 	struct ttmon_rec_writer *w = NULL;
@@ -441,13 +440,15 @@ static void test_not_a_recording(void **state)
 	assert_int_equal(replay(&seen, &end_ns, &dropped), -ENODATA);
 }
 
-/* Both heads, the END block, and some of what is between. */
+/* Both heads, the END block, and some bytes between. */
 static bool worth_trying(size_t at, size_t n)
 {
 	return at < 100 || at > n - 80 || at % 997 == 0;
 }
 
-/* Wherever a whole file is cut: never more than was in it, and the right name for it. */
+/*
+ * Wherever a complete file is cut: never more is read than was in it, and the right error is returned.
+ */
 static void test_cut_everywhere(void **state)
 {
 	static uint8_t bytes[1 << 17];
@@ -498,7 +499,10 @@ static void test_flip_everywhere(void **state)
 	}
 }
 
-/* One block with these raw bytes, its lengths as told, behind a good head, then END if wanted. */
+/*
+ * Writes a valid head, one block with these raw bytes and the given lengths, and an END block if `end`
+ * is set.
+ */
 static void forge(const void *raw, size_t raw_len, uint32_t told_len, const struct ttmon_rec_end *end)
 {
 	struct ttmon_rec_file file = {
@@ -530,7 +534,7 @@ static void forge(const void *raw, size_t raw_len, uint32_t told_len, const stru
 	free(comp);
 }
 
-/* Blocks whose checksum is right and whose contents lie. */
+/* Blocks with a valid checksum and invalid contents. */
 static void test_forged(void **state)
 {
 	static uint8_t big[TTMON_REC_RAW_MAX + 8];
@@ -552,20 +556,20 @@ static void test_forged(void **state)
 	assert_int_equal(seen.records, 1);
 	assert_int_equal(dropped, 5);
 	assert_int_equal(end_ns, 9);
-	/* No watermark in it: the time of the last record is what there is to finish with. */
+	/* There is no watermark in it: the time of the last record is used to finish. */
 	forge(&one, sizeof(one), sizeof(one), NULL);
 	assert_int_equal(replay(&seen, &end_ns, &dropped), -ENODATA);
 	assert_int_equal(end_ns, 42);
 
-	/* Totals that are not those of the file: a block was taken out. */
+	/* The totals do not fit the file: a block was removed. */
 	end.records = 2;
 	forge(&one, sizeof(one), sizeof(one), &end);
 	assert_int_equal(replay(&seen, &end_ns, &dropped), -EBADMSG);
 	assert_int_equal(seen.records, 1);
 
 	/*
-	 * Lengths: more told than there is, less, a bomb, a record past the end, not a multiple of 8, too long
-	 * for a record.
+	 * Lengths: larger than the data, smaller, a decompression bomb, a record past the end, not a multiple
+	 * of 8, too long for a record.
 	 */
 	forge(&one, sizeof(one), sizeof(one) + 1, NULL);
 	assert_int_equal(replay(&seen, &end_ns, &dropped), -EBADMSG);
@@ -620,8 +624,8 @@ static void test_trailing(void **state)
 }
 
 /*
- * Of what killed runs have left the youngest stays, under a name of its own; what somebody writes is
- * not touched.
+ * The youngest of the files that killed runs have left stays, under a name of its own; a file that
+ * another process is writing is not touched.
  */
 static void test_left_over(void **state)
 {

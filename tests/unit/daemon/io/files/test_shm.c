@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_shm.c: the segment of closed slots, io/files/shm.c against the reader of <ttmon/shm.h>: what is
- * published is what is read, whole or not at all, while a writer runs at full speed; who is behind is
- * told how far; and no content of a file harms a reader.
+ * test_shm.c: the segment of closed slots, io/files/shm.c against the reader of <ttmon/shm.h>. What is
+ * published is what is read, completely or not at all, while a writer runs at full speed. A reader
+ * that is behind gets to know how far. No content of a file harms a reader.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,7 +55,7 @@ static void start(uint32_t slots, uint32_t rows)
 	assert_int_equal(try_new(slots, rows, why), 0);
 }
 
-/* Every word is made of the slot's number: a mixture of two shows. */
+/* Every word is computed from the slot's number, so that a mixture of two slots is detected. */
 static uint64_t word_of(uint64_t no, size_t i)
 {
 	return (no << 16) + i;
@@ -126,7 +126,7 @@ static void test_in_turn(void **state)
 	assert_int_equal(TTMON_SHM_HEAD(&r, newest), 1099);
 	assert_true(ttmon_shm_age_ns(&r) < 10 * NSEC_PER_SEC);
 
-	/* Less room than rows: the number says so, what lies behind the room is not touched. */
+	/* Less room than rows: the number of rows shows it, and memory behind the room is not touched. */
 	publish(1100, 8);
 	memset(rows, 0x55, sizeof(rows));
 	assert_int_equal(ttmon_shm_next(&r, &slot, rows, 3), 1);
@@ -134,7 +134,7 @@ static void test_in_turn(void **state)
 	assert_int_equal(rows[2].start_ns, word_of(1100, 102));
 	assert_int_equal(rows[3].start_ns, 0x5555555555555555);
 
-	/* What is there at the end is read, then comes the end. */
+	/* The remaining slots are read, then comes the end. */
 	publish(1101, 0);
 	ttmon_shm_free(shm);
 	shm = NULL;
@@ -159,7 +159,7 @@ static void test_begin_and_overrun(void **state)
 	start(16, 4);
 	for (uint64_t no = 0; no < 100; no++)
 		publish(no, 2);
-	/* At the newest, or, rewound, at the oldest that is kept. */
+	/* It starts at the newest slot, or, when rewound, at the oldest that is kept. */
 	assert_int_equal(ttmon_shm_open(path, &r), 0);
 	assert_int_equal(ttmon_shm_next(&r, &slot, rows, 4), 1);
 	assert_int_equal(slot.no, 99);
@@ -169,7 +169,7 @@ static void test_begin_and_overrun(void **state)
 		assert_true(is_whole(no, &slot, rows, 2));
 	}
 	assert_int_equal(ttmon_shm_next(&r, &slot, rows, 4), 0);
-	/* As many as there are entries: none is missed. One more: some are, and they are counted. */
+	/* As many as there are entries: none is missed. With one more some are missed, and counted. */
 	for (uint64_t no = 100; no < 116; no++)
 		publish(no, 1);
 	assert_int_equal(ttmon_shm_next(&r, &slot, rows, 4), 1);
@@ -185,7 +185,7 @@ static void test_begin_and_overrun(void **state)
 	ttmon_shm_close(&r);
 }
 
-/* More rows than fit: the first, idle, and one with the sum of all others; nothing is lost. */
+/* More rows than fit: the first ones, idle, and one with the sum of all others; nothing is lost. */
 static void test_cut(void **state)
 {
 	struct ttmon_slot_row rows[20] = { 0 }, got[20];
@@ -218,7 +218,7 @@ static void test_cut(void **state)
 	assert_true(slot.flags & TTMON_SLOT_ROWS_CUT);
 	assert_int_equal(slot.user_ns, 1);
 	assert_memory_equal(got, rows, 2 * sizeof(*rows));
-	assert_memory_equal(got + 2, rows + 3, 2 * sizeof(*rows)); /* there are not two of class OTHER */
+	assert_memory_equal(got + 2, rows + 3, 2 * sizeof(*rows)); /* there is only one of class OTHER */
 	assert_memory_equal(got + 4, rows + 19, sizeof(*rows));
 	assert_int_equal(got[5].cls, TTMON_ROW_OTHER);
 	assert_int_equal(got[5].rdt_ns, 18);
@@ -249,7 +249,7 @@ static void test_cut(void **state)
 	ttmon_shm_close(&r);
 }
 
-/* ---- at the same time ---- */
+/* ---- concurrently ---- */
 
 #define RACE_SLOTS 200000u
 
@@ -288,8 +288,8 @@ static void *reader_main(void *arg)
 }
 
 /*
- * A writer that waits for nobody, and readers on its heels: no slot is a mixture, and read + missed is
- * what was published.
+ * A writer that does not wait, and readers close behind it: no slot is a mixture, and read + missed is
+ * the number of published slots.
  */
 static void test_race(void **state)
 {
@@ -314,11 +314,11 @@ static void test_race(void **state)
 		assert_int_equal(c[i].read + c[i].missed, RACE_SLOTS);
 		assert_true(c[i].read > 100);
 	}
-	/* Else this has shown nothing. */
+	/* Otherwise this test has shown nothing. */
 	assert_true(c[0].missed + c[1].missed > 0);
 }
 
-/* ---- what lies there already ---- */
+/* ---- existing files ---- */
 
 static void put_file(const void *p, size_t n, mode_t mode)
 {
@@ -345,7 +345,7 @@ static void test_taken(void **state)
 	char target[128];
 
 	(void)state;
-	/* Something else: stays what it is. */
+	/* A different file stays as it is. */
 	put_file("precious", 8, 0644);
 	assert_refused(-EEXIST);
 	assert_int_equal(stat(path, &st), 0);
@@ -363,7 +363,7 @@ static void test_taken(void **state)
 	assert_int_equal(mkfifo(path, 0600), 0);
 	assert_refused(-EEXIST);
 	unlink(path);
-	/* Ours, and its writer lives: this process. */
+	/* A segment of ttmond whose writer is alive: this process. */
 	start(4, 4);
 	{
 		struct ttmon_shm *first = shm;
@@ -377,7 +377,7 @@ static void test_taken(void **state)
 		assert_int_equal(after.st_ino, st.st_ino);
 		shm = first;
 	}
-	/* Not root's and not ours. */
+	/* A file that belongs neither to root nor to this user. */
 	if (geteuid() == 0) {
 		struct ttmon_shm_reader r;
 
@@ -392,8 +392,8 @@ static void test_taken(void **state)
 }
 
 /*
- * A daemon that was killed: its readers are told when the next one comes, and keep what they have
- * mapped.
+ * A daemon that was killed: its readers get to know it when the next one starts, and keep what they
+ * have mapped.
  */
 static void test_killed(void **state)
 {
@@ -430,7 +430,7 @@ static void test_killed(void **state)
 	assert_int_equal(slot.no, 77);
 	ttmon_shm_close(&second);
 	ttmon_shm_close(&r);
-	/* Another one has put its own there: the end of the first leaves it alone. */
+	/* Another daemon has put its own file there: the end of the first leaves it alone. */
 	unlink(path);
 	put_file("other", 5, 0600);
 	ttmon_shm_free(shm);
@@ -439,7 +439,7 @@ static void test_killed(void **state)
 }
 
 /*
- * One that has ended and that nobody has waited for yet: its number and its start time are still in
+ * A process that has ended and has not been waited for: its number and its start time are still in
  * /proc.
  */
 static void test_zombie(void **state)
@@ -461,7 +461,7 @@ static void test_zombie(void **state)
 	shm = NULL;
 }
 
-/* No room: one line, and nothing is left. */
+/* There is no room: one line is logged, and no file is left. */
 static void test_full(void **state)
 {
 	char why[300];
@@ -481,7 +481,7 @@ static void test_full(void **state)
 		assert_int_equal(access(path, F_OK), -1);
 		snprintf(why, sizeof(why), "%s/.ttmon.v1.%d", dir, (int)getpid());
 		assert_int_equal(access(why, F_OK), -1);
-		/* What fits, works. */
+		/* A segment that fits works. */
 		assert_int_equal(try_new(4, 8, why), 0);
 		ttmon_shm_free(shm);
 		shm = NULL;
@@ -501,8 +501,8 @@ static uint64_t rnd(void)
 }
 
 /*
- * Whatever the file says: the reader stays in its mapping (what it took from the head is within) and
- * comes to an end.
+ * Whatever the file contains, the reader stays in its mapping (the values that it took from the head
+ * are within it) and comes to an end.
  */
 static void test_hostile(void **state)
 {
@@ -529,7 +529,7 @@ static void test_hostile(void **state)
 		size_t n = rnd() % 4 ? size : rnd() % size;
 
 		memcpy(bad, good, size);
-		/* The head's words, the sequences, the number of rows. */
+		/* The words of the head, the sequence numbers, the number of rows. */
 		for (unsigned int k = 0; k <= rnd() % 3; k++) {
 			size_t at =
 				rnd() % 4 ? rnd() % (sizeof(struct ttmon_shm_head) / 4) * 4 : rnd() % (size / 4) * 4;
@@ -541,7 +541,7 @@ static void test_hostile(void **state)
 		if (ttmon_shm_open(path, &r))
 			continue;
 		opened++;
-		/* What lies behind a mapping may be readable too, so a read past its end need not fault. */
+		/* Memory behind a mapping may be readable too, so a read past its end need not fault. */
 		assert_true(r.size == n && r.head_size + (uint64_t)r.entries * r.entry_size <= n);
 		assert_true(8 + (uint64_t)r.slot_size + (uint64_t)r.rows * r.row_size <= r.entry_size);
 		if (rnd() % 2)
@@ -556,7 +556,7 @@ static void test_hostile(void **state)
 				for (uint32_t j = 0; j < MIN(slot.nr_rows, ARRAY_SIZE(rows)); j++)
 					assert_int_equal(rows[j].comm[15], 0);
 			}
-			/* It goes forwards, or there is nothing. */
+			/* It advances, or there is nothing to read. */
 			assert_true(got <= 0 ? r.next >= before || got == -EOVERFLOW : r.next == before + 1);
 		}
 		ttmon_shm_close(&r);
@@ -577,7 +577,7 @@ static void test_hostile(void **state)
 	assert_int_equal(ttmon_shm_open(path, &r), -EBADMSG);
 }
 
-/* A later version has more in slots and rows: this reader takes what it knows. */
+/* A later version has longer slots and rows: this reader takes the part that it knows. */
 static void test_longer(void **state)
 {
 	static uint8_t file[16384];

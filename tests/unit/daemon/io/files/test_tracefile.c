@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_tracefile.c: trace files, parsed again: what is drawn where, that it may be drawn there (slices
- * of a track nest, begins have ends, times are exact to the ns), that everything is drawn once, and
- * what is said of what is missing.
+ * test_tracefile.c: trace files, parsed again: where everything is drawn, that it may be drawn there
+ * (slices of a track nest, begins have ends, times are exact to the ns), that everything is drawn
+ * once, and how missing data is reported.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -149,7 +149,7 @@ static size_t count(const json_t *trace, const char *ph, const char *cat)
 	return n;
 }
 
-/* Name that a metadata event gives. */
+/* The name that a metadata event gives. */
 static const char *track_name(const json_t *trace, const char *what, json_int_t pid, json_int_t tid)
 {
 	const json_t *ev;
@@ -161,8 +161,8 @@ static const char *track_name(const json_t *trace, const char *what, json_int_t 
 }
 
 /*
- * Every event has what its phase needs; each b has its e; X slices of a track nest, with 2 ns between
- * what does not.
+ * Every event has what its phase requires; each b has its e; X slices of a track nest, with 2 ns
+ * between those that do not.
  */
 static void check_form(const json_t *trace)
 {
@@ -344,7 +344,10 @@ static void test_runs(void **state)
 	json_decref(trace);
 }
 
-/* What overlaps gets a track of its own; what finds none is drawn beside them; nothing is left out. */
+/*
+ * A run that overlaps others gets a track of its own; if no track is free it is drawn beside them;
+ * nothing is left out.
+ */
 static void test_overlapping_runs(void **state)
 {
 	struct ttmon_tt_run runs[24];
@@ -354,7 +357,10 @@ static void test_overlapping_runs(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < 20; i++)
 		runs[i] = a_run(1, 100 + i, 1000 + i, 5000 + i);
-	/* Right behind the first one, and 1 ns after its end: the same track would overlap once rounded. */
+	/*
+	 * Directly behind the first one, and 1 ns after its end: on the same track they would overlap after
+	 * rounding.
+	 */
 	runs[20] = a_run(1, 200, 5001, 5100);
 	runs[21] = a_run(1, 201, 6000, 6000);
 	runs[22] = a_run(0, 202, 1000, 2000);
@@ -362,7 +368,7 @@ static void test_overlapping_runs(void **state)
 	runs[23].logical = 1;
 	trace = draw_runs(runs, ARRAY_SIZE(runs));
 	assert_int_equal(count(trace, "X", "program") + count(trace, "b", "program"), 24);
-	/* 16 tracks; four of the first twenty and the one right behind. */
+	/* 16 tracks; four of the first twenty runs, and the one directly behind. */
 	assert_int_equal(count(trace, "b", "program"), 5);
 	ev = find(trace, "X", "program", "program 101", 0);
 	assert_string_equal(track_name(trace, "thread_name", num(ev, "pid"), num(ev, "tid")),
@@ -372,7 +378,10 @@ static void test_overlapping_runs(void **state)
 	json_decref(trace);
 }
 
-/* No clock, times from another world, an end before its start: at the time of the report. */
+/*
+ * Runs without a clock, with impossible times, or with an end before the start are drawn at the time
+ * of the report.
+ */
 static void test_runs_without_a_time(void **state)
 {
 	struct ttmon_tt_run runs[] = { a_run(1, 1, 10, 20), a_run(1, 2, 10, 20), a_run(1, 3, 10, 20),
@@ -435,15 +444,15 @@ static void test_calls(void **state)
 	assert_non_null(ev);
 	assert_string_equal(json_string_value(arg(ev, "direction")), "d2h");
 	assert_int_equal(num(ev, "tid"), 5);
-	/* The pid was another process's by then: a process of its own, and it says so. */
+	/* The pid belonged to another process by then: that process is drawn separately, and is marked. */
 	ev = find(trace, "X", "call", NULL, 3);
 	assert_true(ns(ev, "ts") == T0 + 60 * MS);
 	assert_int_not_equal(num(ev, "pid"), PID);
 	assert_string_equal(track_name(trace, "process_name", num(ev, "pid"), 0), "second (pid 4711 again)");
-	/* Names are made safe; who has no event has no name in the file. */
+	/* Names are made safe; a process without events has no name in the file. */
 	assert_string_equal(track_name(trace, "process_name", PID, 0), "tr\"a\x1b\xef\xbf\xbd");
 	assert_string_equal(track_name(trace, "process_name", 99, 0), "");
-	/* Nobody knows this pid. */
+	/* This pid is unknown. */
 	ev = find(trace, "X", "call", NULL, 4);
 	assert_int_equal(num(ev, "pid"), 12345);
 	assert_int_equal(json_integer_value(arg(ev, "error")), -3);
@@ -517,7 +526,7 @@ static void test_counters(void **state)
 		assert_int_equal(json_integer_value(arg(ev, "bytes")), want[i].bytes);
 	}
 	assert_null(find(trace, "C", "memory", "pinned bytes", ARRAY_SIZE(want)));
-	/* What is live is told again at the end. */
+	/* Live memory is reported again at the end. */
 	assert_true(ns(find(trace, "C", "memory", "tt_dram bytes", 1), "ts") == END);
 	assert_int_equal(json_integer_value(arg(find(trace, "C", "memory", "tt_dram bytes", 1), "bytes")), 4096);
 	assert_int_equal(count(trace, "b", "alloc"), 4);
@@ -526,7 +535,7 @@ static void test_counters(void **state)
 }
 
 /*
- * Late, older than the trace, of no bytes: the picture stays legal, and the counter ends where it
+ * Late, older than the trace, without bytes: the trace stays valid, and the counter ends where it
  * began.
  */
 static void test_odd_allocations(void **state)
@@ -562,7 +571,7 @@ static void test_odd_allocations(void **state)
 	json_decref(trace);
 }
 
-/* A transfer is told by the memory on both sides and drawn once. */
+/* A transfer is reported for the memory on both sides and drawn once. */
 static void test_transfers_once(void **state)
 {
 	static const struct {
@@ -640,7 +649,7 @@ static void test_missing(void **state)
 	json_decref(trace);
 }
 
-/* Past the limit events are left out, whole, and counted. */
+/* Events past the limit are left out completely, and counted. */
 static void test_limit(void **state)
 {
 	for (uint64_t max = 1; max < 12; max++) {
@@ -765,7 +774,7 @@ static void test_pipeline(void **state)
 	ttmon_pipeline_free(p);
 }
 
-/* Into memory, into a file, compressed, and written again: the same bytes. */
+/* Written into memory, into a file, compressed, and written again: the bytes are the same. */
 static void test_same_bytes(void **state)
 {
 	struct ttmon_pipeline *p = make();

@@ -45,7 +45,7 @@ static uint64_t now_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / NSEC_PER_MS;
 }
 
-/* ---- parts played by the target ---- */
+/* ---- what the target does ---- */
 
 static void *map_self(void *arg)
 {
@@ -238,7 +238,7 @@ struct seen {
 };
 
 /*
- * Serve until nothing is left; the child is reaped as soon as it can be, since older kernels count
+ * Serves until nothing is left. The child is reaped as soon as possible, since older kernels count
  * zombies as users of the filter.
  */
 static int serve(struct ttmon_hold *h, const char *look_for, struct seen *seen)
@@ -269,7 +269,7 @@ static int serve(struct ttmon_hold *h, const char *look_for, struct seen *seen)
 	return status;
 }
 
-/* A process that we inherited: our keeper. 0: none. */
+/* The keeper: a process that this test has inherited. 0: none. */
 static pid_t find_keeper(void)
 {
 	_cleanup_fclose_ FILE *f = NULL;
@@ -429,7 +429,7 @@ static void test_child_is_as_we_were_started(void **state)
 	snprintf(nofile, sizeof(nofile), "%llu", (unsigned long long)r.rlim_cur);
 	snprintf(pgrp, sizeof(pgrp), "%d", getpgrp());
 
-	/* Now be a daemon. */
+	/* From here on this process acts as the daemon. */
 	sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, &old_pipe);
 	sigaction(SIGINT, &(struct sigaction){ .sa_handler = SIG_IGN }, &old_int);
 	sigemptyset(&usr1);
@@ -466,7 +466,7 @@ static void test_stuck_daemon(void **state)
 	(void)state;
 	assert_int_equal(run(argv, &h), 0);
 	assert_int_equal(next(h, &req), 0);
-	/* We do nothing: one delay, then all the rest goes on at once. */
+	/* The test does nothing: there is one delay, then everything else runs on at once. */
 	assert_int_equal(waitpid(ttmon_hold_pid(h), &status, 0), ttmon_hold_pid(h));
 	assert_int_equal(WEXITSTATUS(status), 42);
 	assert_in_range(now_ms() - t0, TTMON_KEEPER_TIMEOUT_MS, NR_MAPS * TTMON_KEEPER_TIMEOUT_MS - 1);
@@ -488,7 +488,7 @@ static void test_daemon_comes_back(void **state)
 	assert_int_equal(run(argv, &h), 0);
 	assert_int_equal(next(h, &req), 0);
 	poll(NULL, 0, TTMON_KEEPER_TIMEOUT_MS + 10);
-	/* Who believes that it waited would say that no call was missed. */
+	/* A caller that believes that the process waited would report that no call was missed. */
 	assert_false(ttmon_hold_release(h, &req));
 	assert_int_equal(WEXITSTATUS(serve(h, self, &seen)), 42);
 	assert_true(ttmon_hold_missed(h) > 0);
@@ -497,8 +497,8 @@ static void test_daemon_comes_back(void **state)
 }
 
 /*
- * It gets as far as having a request in its hands, says whose, and dies; before it its keepers, by
- * their numbers.
+ * It runs until it has a request, writes the process of the request, and dies. Before it does, it
+ * kills its keepers, one after the other.
  */
 static void be_killed(char *const argv[], int fd, int keepers)
 {
@@ -515,7 +515,10 @@ static void be_killed(char *const argv[], int fd, int keepers)
 	(void)!write(fd, &pid, sizeof(pid));
 	for (int i = 0; i < keepers; i++) {
 		pid = find_keeper();
-		/* The first one's guard comes to us. One that has none yet would end what this test is about. */
+		/*
+		 * The guard of the first keeper becomes a child of this test. A keeper without a guard would end the
+		 * hold that this test is about.
+		 */
 		for (int k = 0; k < 2000 && !has_guard(pid); k++)
 			poll(NULL, 0, 1);
 		if (pid <= 0 || kill(pid, SIGKILL) || waitpid(pid, NULL, 0) != pid)
@@ -531,7 +534,7 @@ static void daemon_killed(int keepers)
 	pid_t daemon, target = 0;
 	uint64_t t0;
 
-	/* Waiting for the daemon would take longer than this test can on any machine. */
+	/* The wait for the daemon would take longer than this test does on any machine. */
 	assert_int_equal(setenv("TTMOND_HOLD_MS", "10000", 1), 0);
 	assert_int_equal(pipe2(pipefd, O_CLOEXEC), 0);
 	daemon = fork();
@@ -557,7 +560,7 @@ static void test_daemon_killed(void **state)
 	daemon_killed(0);
 }
 
-/* The guard answers what the daemon and the keeper had in their hands, and what comes later. */
+/* The guard answers the requests that the daemon and the keeper had received, and later ones. */
 static void test_daemon_and_keeper_killed(void **state)
 {
 	(void)state;
@@ -623,7 +626,7 @@ static void test_keeper_killed(void **state)
 	ttmon_hold_free(h);
 }
 
-/* Has this process the capability for it (CAP_SYS_RESOURCE)? */
+/* Returns true if this process has the required capability (CAP_SYS_RESOURCE). */
 static bool may_be_spared(void)
 {
 	int status = 0;
@@ -666,7 +669,7 @@ static void test_keeper_owns_nothing(void **state)
 		else
 			assert_int_equal(n, -1);
 	}
-	/* Nor our name, where pkill(1) looks. */
+	/* Nor is the daemon's name in the place where pkill(1) looks. */
 	snprintf(path, sizeof(path), "/proc/%d/cmdline", keeper);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	n = read(fd, to, sizeof(to) - 1);
@@ -693,7 +696,7 @@ static void test_free_lets_go(void **state)
 	int status;
 
 	(void)state;
-	/* With a request in our hands. */
+	/* With a received request. */
 	assert_int_equal(setenv("TTMOND_HOLD_MS", "10000", 1), 0);
 	assert_int_equal(run(argv, &h), 0);
 	assert_int_equal(next(h, &req), 0);
@@ -761,7 +764,7 @@ static int clean(void **state)
 	return rmdir(dir);
 }
 
-/* Can this process have a listener at all? */
+/* Returns true if this process can have a listener at all. */
 static int probe(void)
 {
 	char *const argv[] = { self, "exit3", NULL };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_cgroups.c: paths of cgroups by their ids, with real cgroups in the cgroup2 of this host. The
- * source is compiled in here once more, with malloc and its kin replaced, for the test in which
- * allocations of memory fail.
+ * test_cgroups.c: paths of cgroups by their ids, with real cgroups in the cgroup2 mount of this host.
+ * The source is compiled into this test with malloc and similar functions replaced, for the test in
+ * which allocations fail.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@
 
 static char base[PATH_MAX + 64], mount_point[PATH_MAX];
 
-/* A cgroup below ours, "" for ours itself: its id. */
+/* Makes a cgroup below the test's own one ("" for that one itself). Returns its id. */
 static uint64_t make(const char *name)
 {
 	char path[PATH_MAX + 128];
@@ -114,7 +114,7 @@ static void paths_by_id(void **state)
 	assert_string_equal(ttmon_cgroups_path(c, a), path);
 	assert_int_equal(stat(mount_point, &st), 0);
 	assert_string_equal(ttmon_cgroups_path(c, st.st_ino), "/");
-	/* It is gone, and remembered for as long as it is asked for. */
+	/* It was removed, and its path is remembered for as long as it is requested. */
 	destroy("/a/b c");
 	snprintf(path, sizeof(path), "%s/a/b c", ours);
 	for (int i = 0; i < 3; i++) {
@@ -142,7 +142,7 @@ static void what_is_not_there(void **state)
 	ttmon_cgroups_free(c);
 }
 
-/* What was not found is looked for again after a while: here it was the mount that failed. */
+/* An id that was not found is searched again after a while: here the mount had failed. */
 static void not_found_is_not_for_ever(void **state)
 {
 	struct ttmon_cgroups *c = need_cgroups();
@@ -169,7 +169,7 @@ static void bounded(void **state)
 	uint64_t a;
 
 	(void)state;
-	/* The lowest ids last: each is put before all others. */
+	/* The lowest ids come last, so that each is inserted before all others. */
 	for (uint64_t id = 2 * MAX_KNOWN; id > 0; id--)
 		assert_string_equal(ttmon_cgroups_path(c, (id << 32) + UINT32_MAX), "");
 	assert_int_equal(c->nr, MAX_KNOWN);
@@ -203,7 +203,10 @@ static void without_cgroup2(void **state)
 	assert_int_equal(open_fds(), before);
 }
 
-/* In a mount namespace of its own: 0, or the line that failed; -1: it cannot have one here. */
+/*
+ * Runs in a mount namespace of its own. Returns 0, or the line that failed; -1: there cannot be such a
+ * namespace here.
+ */
 static int see_a_part(uint64_t inside, uint64_t part, uint64_t outside)
 {
 	char at[] = "/tmp/ttmon cgroup XXXXXX", from[PATH_MAX + 128];
@@ -220,13 +223,13 @@ static int see_a_part(uint64_t inside, uint64_t part, uint64_t outside)
 		return __LINE__;
 	if (mount(from, at, NULL, MS_BIND, NULL))
 		bad = __LINE__;
-	/* As long as there is one of the whole, that is it. */
+	/* As long as there is a mount of the whole tree, it is used. */
 	else if (ttmon_cgroups_new(NULL, &c) || strcmp(c->mount, mount_point) != 0)
 		bad = __LINE__;
 	ttmon_cgroups_free(TAKE_PTR(c));
 	if (bad || umount2(mount_point, MNT_DETACH) || ttmon_cgroups_new(NULL, &c))
 		bad = __LINE__;
-	/* The only one that is left has a blank in its name. */
+	/* The only remaining mount has a blank in its name. */
 	else if (strcmp(ttmon_cgroups_path(c, inside), "/b") != 0)
 		bad = __LINE__;
 	else if (strcmp(ttmon_cgroups_path(c, part), "/") != 0)
@@ -235,7 +238,10 @@ static int see_a_part(uint64_t inside, uint64_t part, uint64_t outside)
 		bad = __LINE__;
 	ttmon_cgroups_free(TAKE_PTR(c));
 	before = open_fds();
-	/* All of it once more, later in the list: it is the better one, and the other is not left open. */
+	/*
+	 * The whole tree is mounted once more, later in the list: it is used, and the other one is not left
+	 * open.
+	 */
 	if (!bad && (!mkdtemp(all) || mount("none", all, "cgroup2", 0, NULL) || ttmon_cgroups_new(NULL, &c) ||
 		     strcmp(c->mount, all) != 0))
 		bad = __LINE__;

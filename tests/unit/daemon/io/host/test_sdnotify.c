@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_sdnotify.c: the datagrams to a socket of the test's own, and sockets handed over from fd 3 on
- * (in a child, which has them free).
+ * test_sdnotify.c: the datagrams to a socket of the test, and sockets that are handed over from fd 3
+ * on (in a child, which has these descriptors free).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,7 +71,7 @@ static void test_notify(void **state)
 	assert_int_equal(recv(fd, buf, sizeof(buf), 0), -1);
 	ttmon_sd_notify("%s", "");
 	assert_int_equal(recv(fd, buf, sizeof(buf), 0), -1);
-	/* errno is the caller's. */
+	/* errno stays the caller's. */
 	close(TAKE_FD(fd));
 	errno = ENOTTY;
 	ttmon_sd_notify("WATCHDOG=1");
@@ -100,7 +100,7 @@ static void test_path(void **state)
 	ttmon_sd_init();
 }
 
-/* What is no address is left alone, whatever is in it. */
+/* An invalid address is ignored, whatever it contains. */
 static void test_bad_addresses(void **state)
 {
 	char path[200];
@@ -160,7 +160,7 @@ static int listener(int domain, int type)
 	return fd;
 }
 
-/* What systemd does before the exec(): these at 3 and up, nothing above. */
+/* What systemd does before exec(): these descriptors from 3 on, and none above. */
 static void hand_over(const int *fds, int n)
 {
 	int high[8];
@@ -212,7 +212,7 @@ static bool two_good_ones(void)
 		return false;
 	if (ttmon_sd_listen_fds(fds, 4) != 2 || fds[0] != 3 || fds[1] != 4 || !both_flags(3) || !both_flags(4))
 		return false;
-	/* They are given away once. */
+	/* They are handed over only once. */
 	return ttmon_sd_listen_fds(fds, 4) == 0 && !is_closed(3);
 }
 
@@ -238,7 +238,7 @@ static bool too_many(void)
 	return ttmon_sd_listen_fds(fds, 1) == 1 && fds[0] == 3 && is_closed(4);
 }
 
-/* Meant for somebody else, or nonsense: no descriptor is touched. */
+/* Sockets for another process, or invalid variables: no descriptor is touched. */
 static bool not_ours(void)
 {
 	static const char *const counts[] = { "-1", "2x", "", "4000000000" };

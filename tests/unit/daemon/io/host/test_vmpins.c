@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_vmpins.c: the kernel's figures of pinned memory out of files that are as they should be and
- * others, and what they are held against.
+ * test_vmpins.c: the kernel's figures of pinned memory from valid and invalid files, and their
+ * comparison with the daemon's figures.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -90,14 +90,14 @@ static void figures_of_the_host(void **state)
 		0);
 	assert_true(h.acquired == UINT64_MAX);
 	assert_int_equal(h.released, 4);
-	/* A file that does not end is none. */
+	/* A file that is too long is refused. */
 	big = malloc(MIB);
 	assert_non_null(big);
 	memset(big, 'x', MIB);
 	write_file("vmstat", big, MIB);
 	assert_int_equal(ttmon_vmpins_read_host(root, &h), -EFBIG);
 	free(big);
-	/* This host's own. */
+	/* The file of this host. */
 	if (!ttmon_vmpins_read_host("/proc", &h))
 		assert_true(h.acquired + TTMON_VMPINS_SLACK_PAGES >= h.released);
 }
@@ -111,7 +111,7 @@ static void figures_of_a_process(void **state)
 	/* A kernel thread has none of it. */
 	assert_int_equal(read_proc("Name:\tkthreadd\nVmPin: x\n", &p), -ESRCH);
 	assert_int_equal(read_proc("VmPin:\t 18446744073709551615 kB\nRssShmem:\t 1 kB\n", &p), -ESRCH);
-	/* What a process calls itself is no figure. */
+	/* The name of a process is not taken for a figure. */
 	assert_int_equal(read_proc("Name:\tVmPin: 7 kB\nRssShmem:\t 1 kB\n", &p), -ESRCH);
 	assert_int_equal(p.vm_pin, 1);
 	assert_int_equal(read_proc("Name:\ta\nVmLck:\t 9 kB\nVmPin:\t    8192 kB\nRssShmem:\t      12 kB\n", &p), 0);
@@ -137,7 +137,7 @@ static void what_contradicts_what(void **state)
 		{ 16, 32, 0, 15, TTMON_VMPINS_NEITHER },
 		{ 16, 32, UINT64_MAX, 16, TTMON_VMPINS_UNKNOWN },
 		{ 16, 32, UINT64_MAX, 15, TTMON_VMPINS_NO_SHMEM },
-		/* What was allocated needs no count. */
+		/* Allocated memory needs no count. */
 		{ 16, 0, UINT64_MAX, 16, TTMON_VMPINS_AGREES },
 	};
 
@@ -150,7 +150,7 @@ static void what_contradicts_what(void **state)
 		assert_int_equal(ttmon_vmpins_judge(&told, cases[i].held == UINT64_MAX ? NULL : &host, &proc, 4096),
 				 cases[i].verdict);
 	}
-	/* More let go than taken, as the CPUs' shares are added up one after the other. */
+	/* More was released than acquired, since the shares of the CPUs are added one after the other. */
 	assert_int_equal(ttmon_vmpins_judge(&(struct ttmon_vmpins_told){ 0, 32 * MIB },
 					    &(struct ttmon_vmpins_host){ 5, 9 }, &(struct ttmon_vmpins_proc){ 0 },
 					    4096),

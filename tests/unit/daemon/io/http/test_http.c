@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * test_http.c: requests: which handler gets what, and what is refused.
- */
+/* test_http.c: requests: which handler gets which one, and which ones are refused. */
 #include "tests/unit/feed/http_bench.h"
 
 static int ctx_value = 42;
@@ -136,7 +134,7 @@ static void test_index(void **state)
 	assert_has(answer, "<a href=\"/v1/hello\">/v1/hello</a></td><td>says hello</td>");
 	assert_has(answer, "so many &lt;x&gt; &amp; &quot;y&quot;");
 	assert_has(answer, "<td>/v1/items/ID</td>");
-	/* On TCP only what is served there, and where the rest is. */
+	/* On TCP only the pages for TCP are served, and the answer says where the others are. */
 	answer = talk_on(h, dial_tcp(h->listeners[1].name),
 			 "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/html\r\nConnection: close\r\n\r\n");
 	assert_has(answer, "/v1/hello");
@@ -175,7 +173,9 @@ static void test_methods(void **state)
 	ttmon_http_free(h);
 }
 
-/* Bodies are refused at once, and end the connection: what comes behind is no request. */
+/*
+ * Bodies are refused at once and end the connection: bytes behind them are not taken for a request.
+ */
 static void test_bodies(void **state)
 {
 	static const char *const cases[] = {
@@ -203,9 +203,9 @@ static void test_bodies(void **state)
 }
 
 /*
- * A request that gives its length in two ways is refused and ends the connection: what comes behind is
- * no request. From 1.0 on libmicrohttpd refuses it before it asks us, when it is strict (RFC 9112,
- * section 6.1).
+ * A request that gives its length in two ways is refused and ends the connection: bytes behind it are
+ * not taken for a request. From 1.0 on libmicrohttpd, when it is strict, refuses it before it calls
+ * the server (RFC 9112, section 6.1).
  */
 static void test_two_lengths(void **state)
 {
@@ -227,7 +227,7 @@ static void test_two_lengths(void **state)
 		assert_int_equal(st.requests, 1);
 	}
 	assert_int_equal(st.errors, st.requests);
-	/* Two that say different things, and two hosts. */
+	/* Two lengths that differ, and two hosts. */
 	answer = talk(h, "GET /v1/hello HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nContent-Length: 36\r\n\r\n"
 			 "GET /v1/peer HTTP/1.1\r\nHost: x\r\n\r\n");
 	assert_status(answer, 400);
@@ -238,7 +238,9 @@ static void test_two_lengths(void **state)
 	ttmon_http_free(h);
 }
 
-/* Whatever is sent, there is an HTTP answer or the connection ends, and the server serves on. */
+/*
+ * Whatever is sent, there is an HTTP answer or the connection ends, and the server continues to serve.
+ */
 static void test_garbage(void **state)
 {
 	static const char *const cases[] = {
@@ -263,7 +265,9 @@ static void test_garbage(void **state)
 
 		say(fd, cases[i]);
 		shutdown(fd, SHUT_WR);
-		/* libmicrohttpd misses an end that comes with an empty line: the time limit does not. */
+		/*
+		 * libmicrohttpd does not notice an end that comes with an empty line, but the time limit applies.
+		 */
 		turns(h, 20);
 		clock_ns += TTMON_HTTP_REQUEST_S * NSEC_PER_SEC;
 		if (read_all(h, fd, buf, sizeof(buf)) < 0)
@@ -345,7 +349,7 @@ static void test_keep_alive(void **state)
 	ttmon_http_free(h);
 }
 
-/* Nothing is left behind: no descriptor, no file. */
+/* Nothing is left: no descriptor, no file. */
 static void test_nothing_left(void **state)
 {
 	int before = count_fds();

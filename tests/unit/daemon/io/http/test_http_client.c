@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_http_client.c: who a client is, and that one that asks for too much costs the others nothing.
+ * test_http_client.c: how clients are identified, and that a client with too many requests costs the
+ * others nothing.
  */
 #include "tests/unit/feed/http_bench.h"
 
@@ -22,8 +23,8 @@ static struct ttmon_http *start(void)
 }
 
 /*
- * The kernel is not asked whose a connection is: then this host's addresses tell clients apart, and
- * root is one like any.
+ * The kernel is not queried for the owner of a connection: then addresses of this host identify
+ * clients, and root has no privilege.
  */
 static struct ttmon_http *start_by_address(void)
 {
@@ -34,7 +35,7 @@ static struct ttmon_http *start_by_address(void)
 	return h;
 }
 
-/* From 127.0.0.N. */
+/* Connects from 127.0.0.N. */
 static int dial_from(const struct ttmon_http *h, unsigned int n)
 {
 	struct sockaddr_in own = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000000 + n) };
@@ -81,7 +82,10 @@ static void a_burst_then_a_rate(void **state)
 	for (unsigned int i = 0; i < TTMON_HTTP_BURST; i++)
 		n += ask(h, fd, &limited);
 	assert_int_equal(n, TTMON_HTTP_BURST);
-	/* The next one waits for its turn; another client's does not, nor does one on the Unix socket. */
+	/*
+	 * The next request waits for its turn; one of another client does not, nor does one on the Unix
+	 * socket.
+	 */
 	assert_int_equal(ask(h, fd, &limited), 0);
 	assert_int_equal(ask(h, other, &limited), 1);
 	assert_status(get(h, "/hello"), 200);
@@ -105,7 +109,10 @@ static void a_burst_then_a_rate(void **state)
 	ttmon_http_free(h);
 }
 
-/* As many as wait a second, each in its turn; who would wait longer is told no. */
+/*
+ * As many requests as fit into a second wait for their turn; a request that would wait longer is
+ * refused.
+ */
 static void a_flood_waits_or_is_refused(void **state)
 {
 	struct ttmon_http *h = start_by_address();
@@ -134,7 +141,9 @@ static void a_flood_waits_or_is_refused(void **state)
 	ttmon_http_free(h);
 }
 
-/* The kernel says whose a connection of this host is. Root asks for as much as it likes. */
+/*
+ * The kernel knows the user of a connection from this host. Root may send any number of requests.
+ */
 static void clients_of_this_host_are_users(void **state)
 {
 	struct ttmon_http *h = start();
@@ -175,8 +184,8 @@ static void too_many_connections_cost_their_own(void **state)
 }
 
 /*
- * Where the listener is full, it is those of the client with most that go, though another has been
- * silent for longer.
+ * When the listener is full, connections of the client with most connections are closed, even if
+ * another client has been silent for longer.
  */
 static void a_crowd_pushes_out_its_own(void **state)
 {
@@ -202,7 +211,7 @@ static void a_crowd_pushes_out_its_own(void **state)
 	ttmon_http_free(h);
 }
 
-/* The server ends while requests wait for their turn, and while others do whose clients are gone. */
+/* The server ends while requests wait for their turn, including some whose clients are gone. */
 static void the_end_with_some_held(void **state)
 {
 	struct ttmon_http *h = start_by_address();

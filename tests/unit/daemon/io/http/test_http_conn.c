@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_http_conn.c: limits: of a request's size, of the time it and its reply may take, of
+ * test_http_conn.c: limits: on the size of a request, on the time for it and its reply, on
  * connections. Times are virtual.
  */
 #include "tests/unit/feed/http_bench.h"
@@ -88,7 +88,7 @@ static void test_size(void **state)
 
 /* ---- time ---- */
 
-/* However steadily it trickles in. */
+/* However steadily the bytes of a request come. */
 static void test_slow_request(void **state)
 {
 	static const char text[] = ASK("/hello");
@@ -103,7 +103,7 @@ static void test_slow_request(void **state)
 	}
 	pass(h, 999);
 	assert_true(is_open(slow) && is_open(silent));
-	/* Those who came later have their own time. */
+	/* Later clients have their own time limit. */
 	good = dial();
 	turns(h, 5);
 	pass(h, 1001);
@@ -122,7 +122,7 @@ static void test_slow_request(void **state)
 	ttmon_http_free(h);
 }
 
-/* From the end of a reply there is as much time for the next request as from the connection. */
+/* After a reply there is as much time for the next request as after the connection. */
 static void test_keep_alive(void **state)
 {
 	struct ttmon_http *h = start();
@@ -162,7 +162,7 @@ static void check_no_taker(int fd, struct ttmon_http *h)
 
 	say(fd, ASK("/endless"));
 	turns(h, 20);
-	/* The first second is when it is seen that the socket's buffer has been filled. */
+	/* The first second passes until the full buffer of the socket is noticed. */
 	pass(h, 1000);
 	pass(h, 9999);
 	assert_int_equal(stats_of(h).slow, slow);
@@ -183,7 +183,7 @@ static void test_no_taker(void **state)
 	ttmon_http_free(h);
 }
 
-/* A bit every 9 s, for so long; is the connection still there? */
+/* Takes some bytes every 9 s, for s seconds. Returns true if the connection is still there. */
 static bool survives(struct ttmon_http *h, int fd, const char *ask, size_t bytes, unsigned int s)
 {
 	bool open;
@@ -207,10 +207,7 @@ static void test_rate(void **state)
 	struct ttmon_http *h = start();
 
 	(void)state;
-	/*
-	 * 3640 bytes/s, 10 KiB/s: below and above the 4096 that are asked for, once what fits into the buffers
-	 * is gone.
-	 */
+	/* 3640 bytes/s and 10 KiB/s: below and above the required 4096, once the buffers are used up. */
 	assert_true(survives(h, dial(), ASK("/endless"), 32768, 59));
 	assert_false(survives(h, dial(), ASK("/endless"), 32768, 200));
 	assert_true(survives(h, dial(), ASK("/endless"), 92160, 300));
@@ -233,7 +230,10 @@ static void test_crowd(void **state)
 	say(busy, ASK("/endless"));
 	turns(h, 5);
 	clock_ns += NSEC_PER_MS;
-	/* Each newcomer pushes out who has been silent for longest, never the one who is being answered. */
+	/*
+	 * Each new connection closes the one that has been silent for longest, never one that is being
+	 * answered.
+	 */
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
 		fds[i] = dial();
 		turns(h, 3);
@@ -244,11 +244,11 @@ static void test_crowd(void **state)
 	assert_int_equal(stats_of(h).crowded, ARRAY_SIZE(fds) - 3);
 	assert_int_equal(stats_of(h).open, 4);
 	assert_int_equal(recv(busy, buf, 10, 0), 10);
-	/* The other listener's are not in the way. */
+	/* Connections of the other listener do not count. */
 	other = dial_tcp(h->listeners[1].name);
 	turns(h, 3);
 	assert_int_equal(stats_of(h).open, 5);
-	/* Who came last is served like any other. */
+	/* The last connection is served like any other. */
 	assert_status(talk(h, "GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"), 200);
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		close(fds[i]);
@@ -256,7 +256,7 @@ static void test_crowd(void **state)
 	close(busy);
 	turns(h, 5);
 	assert_int_equal(stats_of(h).open, 0);
-	/* All are being answered: the one that took nothing for longest. */
+	/* All are being answered: the one that has taken nothing for longest is closed. */
 	for (size_t i = 0; i < 4; i++) {
 		fds[i] = dial();
 		say(fds[i], ASK("/endless"));
@@ -278,7 +278,10 @@ static void test_crowd(void **state)
 	ttmon_http_free(h);
 }
 
-/* As many at once as there may be: everybody new is served, and the listener never stops listening. */
+/*
+ * As many connections as there may be: every new client is served, and the listener never stops
+ * listening.
+ */
 static void test_many(void **state)
 {
 	struct ttmon_http *h = start();
@@ -348,7 +351,7 @@ static void test_timeout(void **state)
 	ttmon_http_free(h);
 }
 
-/* Whatever a client leaves half done, the loop sleeps. */
+/* Whatever a client leaves unfinished, the loop sleeps. */
 static void test_no_spin(void **state)
 {
 	static const struct {
@@ -380,7 +383,7 @@ static void test_no_spin(void **state)
 			shutdown(fd, SHUT_WR);
 		if (cases[i / 2].gone)
 			close(fd);
-		/* So many that the buffers of the endless ones are full. */
+		/* So many turns that the buffers of the endless replies are full. */
 		turns(h, 1000);
 		if (poll(&p, 1, 0) || !ttmon_http_timeout_ms(h))
 			fail_msg("%zu: %d ms", i, ttmon_http_timeout_ms(h));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_http_idle.c: streams that have nothing to say for a while. Times are virtual. */
+/* test_http_idle.c: streams that have no data for a while. Times are virtual. */
 #include "tests/unit/feed/http_bench.h"
 
 static struct {
 	struct ttmon_http_source *source;
-	const char *text; /* said once; NULL: nothing yet */
+	const char *text; /* sent once; NULL: nothing yet */
 	bool over, endless;
 	unsigned int asked, done, put_off;
 } feed;
@@ -116,8 +116,8 @@ static void test_wakes(void **state)
 	assert_has(heard(fd), "first\n");
 	asked = feed.asked;
 	/*
-	 * Silence for an hour: not asked again, no turn of the loop wanted for it, not taken for a slow
-	 * client.
+	 * Silence for an hour: the source is not called again, the loop needs no turn for it, and the client
+	 * does not count as slow.
 	 */
 	turns(h, 100);
 	assert_int_equal(feed.asked, asked);
@@ -127,12 +127,12 @@ static void test_wakes(void **state)
 	assert_true(is_open(fd));
 	tell(h, "second\n");
 	assert_has(heard(fd), "second\n");
-	/* For nothing, and twice. */
+	/* Woken without data, and twice. */
 	ttmon_http_wake(feed.source);
 	ttmon_http_wake(feed.source);
 	turns(h, 5);
 	assert_true(is_open(fd));
-	/* Others are served meanwhile. */
+	/* Other clients are served meanwhile. */
 	assert_status(get(h, "/hello"), 200);
 	feed.over = true;
 	tell(h, "last\n");
@@ -144,7 +144,7 @@ static void test_wakes(void **state)
 	assert_int_equal(feed.done, 1);
 }
 
-/* Little by little, for long: few bytes a second are not slow where there are no more. */
+/* Small pieces for a long time: few bytes a second are not slow if there are no more. */
 static void test_trickles(void **state)
 {
 	struct ttmon_http *h = start();
@@ -163,7 +163,7 @@ static void test_trickles(void **state)
 	assert_int_equal(feed.done, 1);
 }
 
-/* Who takes nothing of what there is, is cut off as ever. */
+/* A client that does not take the available data is cut off as usual. */
 static void test_no_taker(void **state)
 {
 	struct ttmon_http *h = start();
@@ -190,7 +190,7 @@ static void test_client_goes(void **state)
 	(void)state;
 	close(fd);
 	turns(h, 5);
-	/* Nobody looks at it, until something is sent. */
+	/* This is not noticed until something is sent. */
 	assert_int_equal(stats_of(h).open, 1);
 	for (unsigned int i = 0; i < 3 && !feed.done; i++)
 		tell(h, "alive\n");
@@ -212,7 +212,7 @@ static void test_server_ends(void **state)
 	assert_int_equal(feed.done, 1);
 	assert_has(heard(fd), "text\n\r\n0\r\n\r\n");
 	close(fd);
-	/* Woken, but not asked yet. */
+	/* Woken, but not called yet. */
 	h = start();
 	fd = ask(h);
 	feed.text = "text\n";
@@ -223,8 +223,8 @@ static void test_server_ends(void **state)
 }
 
 /*
- * What was sent behind a stream that ends with the server is not begun any more: it could not be
- * ended.
+ * A request that was sent behind a stream that ends with the server is not begun: its reply could not
+ * be completed.
  */
 static void test_pipelined_at_the_end(void **state)
 {
@@ -240,7 +240,7 @@ static void test_pipelined_at_the_end(void **state)
 	close(fd);
 }
 
-/* Those who only listen go last when there is no room. */
+/* Clients that only listen are closed last when there is no room. */
 static void test_crowd(void **state)
 {
 	struct ttmon_http *h = start();
@@ -259,7 +259,7 @@ static void test_crowd(void **state)
 	assert_int_equal(feed.done, 1);
 	assert_false(is_open(fds[0]));
 	assert_true(is_open(fds[1]) && is_open(other));
-	/* And then the one that was let in. */
+	/* And then the one that was admitted. */
 	assert_status(get(h, "/hello"), 200);
 	assert_int_equal(stats_of(h).crowded, 2);
 	assert_false(is_open(other));

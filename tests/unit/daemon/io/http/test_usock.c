@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_usock.c: the socket file: who may use it, who is replaced and who is not. */
+/* test_usock.c: the socket file: which users may use it, and which sockets are replaced. */
 #include <grp.h>
 #include <pwd.h>
 #include <sys/file.h>
@@ -63,7 +63,7 @@ static void test_live_and_stale(void **state)
 	assert_int_equal(stat(path, &after), 0);
 	assert_int_equal(before.st_ino, after.st_ino);
 
-	/* The live one's end does not take a socket that is not its own. */
+	/* The end of the live server does not remove a socket that is not its own. */
 	assert_int_equal(unlink(path), 0);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	memcpy(addr.sun_path, path, strlen(path) + 1);
@@ -71,7 +71,7 @@ static void test_live_and_stale(void **state)
 	ttmon_usock_fini(&live);
 	assert_int_equal(access(path, F_OK), 0);
 
-	/* Nobody listens on that one: stale. */
+	/* No process listens on that socket: it is stale. */
 	close(fd);
 	assert_int_equal(ttmon_usock_open(path, NULL, 0660, &s), 0);
 	assert_true((fd = dial()) >= 0);
