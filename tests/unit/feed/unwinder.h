@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * unwinder.h: the process that unwinds (daemon/io/unwind), as its sources, for tests: the ring is
- * memory that test and process share, and an empty file hangs when its tables are to be read.
+ * unwinder.h: the process that unwinds (daemon/io/unwind), compiled from its sources, for tests: the
+ * ring is memory that the test and the process share, and reading the tables of an empty file hangs.
  */
 #ifndef TTMON_TEST_UNWINDER_H
 #define TTMON_TEST_UNWINDER_H
@@ -58,7 +58,7 @@ static int make_ring(void)
 	return 0;
 }
 
-/* Opening a file of user "nobody" hangs. */
+/* Opens a file; with an empty file it hangs. */
 static int open_or_hang(int fd, struct ttmon_uw_table **ret)
 {
 	struct stat st;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_mt_daemon.c: the daemon's reader of channels: how many uses it tells, and what it puts into
- * CMD's environment. Time stands still but where a test moves it.
+ * test_mt_daemon.c: the daemon's reader of channels: how many uses it reports, and which variables it
+ * adds to the environment of CMD. The clock stands still unless a test advances it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ static uint64_t fake_ns(void)
 #define BURST 20000u
 #define A_MS  400u
 
-/* The run that this is a part of is part of the daemon, not of the archive; no test here needs one. */
+/* The main program is part of the daemon, not of the archive; no test here needs it. */
 const struct ttmon_opts *ttmon_daemon_opts(const struct ttmon_daemon *c)
 {
 	(void)c;
@@ -89,7 +89,7 @@ static int teardown(void **state)
 	return unsetenv("LD_PRELOAD") || unsetenv("TTMON_MEMTRACE_SOCKET") || unsetenv("TTMON_MEMTRACE_LIB");
 }
 
-/* One page in two: each is a range of its own. */
+/* Every second page: each is a range of its own. */
 static void use_pages(uint32_t pid, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++) {
@@ -143,7 +143,7 @@ static void no_library_no_start(void **state)
 	assert_null(m);
 }
 
-/* 20,000 at once, of which one process gets half of what is left to it. */
+/* 20,000 at once, of which one process gets half of what is left. */
 static void a_burst_has_an_end(void **state)
 {
 	(void)state;
@@ -158,7 +158,7 @@ static void a_burst_has_an_end(void **state)
 	assert_int_equal(last_ns, 77);
 }
 
-/* And 400 more each millisecond, up to as many as at once. */
+/* And 400 more in each millisecond, up to the number that is allowed at once. */
 static void it_grows_again(void **state)
 {
 	(void)state;
@@ -176,7 +176,7 @@ static void it_grows_again(void **state)
 	use_pages(1, 1000);
 	tell_all(m);
 	assert_int_equal(told[1], A_MS);
-	/* With the half millisecond it is another one, and what was left is still there. */
+	/* With the half millisecond another millisecond is complete, and the remainder was still there. */
 	now_ns += NSEC_PER_MS / 2;
 	use_pages(1, 1000);
 	tell_all(m);
@@ -187,7 +187,10 @@ static void it_grows_again(void **state)
 	assert_int_equal(told[1], A_MS + A_MS + BURST / 2);
 }
 
-/* A record's time is its launch's; the future, a graph's and an unknown one are now. */
+/*
+ * A record has the time of its launch; a time in the future, a launch of a graph, or an unknown time
+ * means now.
+ */
 static void uses_have_the_time_of_their_launch(void **state)
 {
 	const uint64_t times[] = { 500, now_ns + 1, 0 };

@@ -81,8 +81,8 @@ static void test_live_and_stale(void **state)
 }
 
 /*
- * Two that start at once are told apart by a lock. Whoever may open the directory can lock it, so it
- * is a file that nobody else may open.
+ * A lock decides between two servers that start at once. Every process that may open the directory
+ * could lock the directory, so the lock is a file that no other user may open.
  */
 static void test_lock(void **state)
 {
@@ -105,7 +105,7 @@ static void test_lock(void **state)
 	assert_int_equal(flock(held, LOCK_EX | LOCK_NB), 0);
 	assert_int_equal(open_quietly(&s), -EADDRINUSE);
 	close(held);
-	/* Somebody else's: without. */
+	/* The lock file belongs to another user: the socket is opened without a lock. */
 	assert_int_equal(unlink(lock), 0);
 	assert_int_equal(symlink("/nowhere/at/all", lock), 0);
 	assert_int_equal(open_quietly(&s), 0);
@@ -128,7 +128,7 @@ static void test_not_a_socket(void **state)
 	assert_int_equal(open_quietly(&s), -EEXIST);
 	assert_int_equal(mode_of(path) & S_IFMT, S_IFREG);
 	assert_int_equal(unlink(path), 0);
-	/* A symbolic link too, wherever it leads. */
+	/* A symbolic link is refused too, wherever it leads. */
 	assert_int_equal(symlink("/nowhere/at/all", path), 0);
 	assert_int_equal(open_quietly(&s), -EEXIST);
 	assert_int_equal(unlink(path), 0);
@@ -144,7 +144,9 @@ static void test_not_a_socket(void **state)
 	assert_null(s.path);
 }
 
-/* Can somebody else, of this group alone, connect? */
+/*
+ * Returns the error with which a process of another user, with only this group, connects; 0: it can.
+ */
 static int dial_as(uid_t uid, gid_t gid)
 {
 	pid_t child = fork();
@@ -173,12 +175,12 @@ static void test_group(void **state)
 		skip();
 	assert_int_equal(chmod(dir, 0755), 0);
 	snprintf(run, sizeof(run), "%s/run", dir);
-	/* The folder and the socket are the group's. */
+	/* The folder and the socket belong to the group. */
 	assert_int_equal(ttmon_usock_open(path, "nogroup", 0660, &s), 0);
 	assert_false(s.no_group);
 	assert_int_equal(dial_as(nobody->pw_uid, g->gr_gid), 0);
 	assert_int_equal(dial_as(nobody->pw_uid, g->gr_gid - 1), -EACCES);
-	/* Where the folder lets everybody in, the socket does not. */
+	/* If every user may enter the folder, the socket still refuses them. */
 	assert_int_equal(chmod(run, 0755), 0);
 	assert_int_equal(dial_as(nobody->pw_uid, g->gr_gid - 1), -EACCES);
 	ttmon_usock_fini(&s);

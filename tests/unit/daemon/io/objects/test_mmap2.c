@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_mmap2.c: io/objects/mmap2.c. The record reader on made-up buffers, for anybody; with the right
- * to open system-wide perf events also the real
- * thing: a child that dlopens a library, in our mount namespace and in another one. Exit 77 says that
- * only the first part could run.
+ * test_mmap2.c: io/objects/mmap2.c. The reader of records is tested on invented buffers, for any user.
+ * If system-wide perf events may be opened, real records are tested too: a child loads a library with
+ * dlopen(), in this mount namespace and in another one. Exit status 77 means that only the first part
+ * could run.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -52,7 +52,7 @@ static void put_record(struct fake *f, uint32_t type, uint16_t misc, const void 
 	put(f, body, n);
 }
 
-/* pid, tid, ...: 1, 2, ... in the order of the record, so that every field can be told. */
+/* pid, tid, ... are 1, 2, ... in the order of the record, so that each field can be identified. */
 static void put_mmap2(struct fake *f, const char *name, uint64_t ts)
 {
 	struct {
@@ -119,7 +119,7 @@ static void test_fields(void **state)
 	free(f);
 }
 
-/* Every place in the buffer where a record can wrap, and both positions passing 2^64. */
+/* Every place in the buffer at which a record can wrap, with both positions passing 2^64. */
 static void test_wrap(void **state)
 {
 	struct fake *f = new_fake();
@@ -167,7 +167,7 @@ static void test_malformed(void **state)
 	(void)state;
 	memset(body, 'x', sizeof(body));
 
-	/* Cut off, unaligned, empty, larger than what is there: nothing behind it can be trusted. */
+	/* Cut off, unaligned, empty, or larger than the data: nothing behind such a record is usable. */
 	put_record(f, PERF_RECORD_MMAP2, 0, body, 80, 8);
 	consume(f, true);
 	assert_int_equal(f->stats.malformed, ++refused);
@@ -189,7 +189,7 @@ static void test_malformed(void **state)
 	assert_int_equal(f->calls, 0);
 
 	/*
-	 * Of a good size but without a name, with one that does not end, with a build id: only this one is
+	 * A valid size, but without a name, with an unterminated name, or with a build id: only this record is
 	 * refused.
 	 */
 	f->head = f->tail = 0;
@@ -260,8 +260,8 @@ static void on_real(void *ctx, const struct ttmon_mmap2_rec *rec)
 }
 
 /*
- * The child maps a file executable, and once more without: n times each. In a mount namespace of its
- * own if asked.
+ * The child maps a file executable, and once more not executable: n times each. It does so in a mount
+ * namespace of its own if bind_to is set.
  */
 static int play(const char *file, const char *bind_to, int n)
 {
@@ -285,7 +285,7 @@ static int play(const char *file, const char *bind_to, int n)
 	return 0;
 }
 
-/* False: the child cannot have a mount namespace of its own here. */
+/* Returns false if the child cannot have a mount namespace of its own here. */
 static bool map_in_child(struct ttmon_mmap2 *m, const char *file, const char *bind_to, int n, struct wanted *w)
 {
 	struct pollfd pfd = { .fd = ttmon_mmap2_fd(m), .events = POLLIN };
@@ -335,7 +335,7 @@ static void test_child(void **state)
 	assert_int_equal(w.seen, 3);
 	assert_string_equal(w.name, file);
 
-	/* Nothing changed: the same CPUs, and what is in the buffers stays. */
+	/* Nothing changed: the same CPUs, and the content of the buffers stays. */
 	assert_int_equal(ttmon_mmap2_refresh(m), 0);
 	assert_int_equal(ttmon_mmap2_cpus(m), sysconf(_SC_NPROCESSORS_ONLN));
 	ttmon_mmap2_get_stats(m, &stats);
@@ -347,7 +347,7 @@ static void test_child(void **state)
 	unlink(file);
 }
 
-/* In another mount namespace the name is another, the inode is not. */
+/* In another mount namespace the name differs, but the inode does not. */
 static void test_child_with_own_mounts(void **state)
 {
 	char file[] = "/tmp/ttmon-mmap2-XXXXXX", other[] = "/tmp/ttmon-mmap2-XXXXXX";
@@ -376,7 +376,7 @@ static void test_child_with_own_mounts(void **state)
 	assert_int_equal(stats.malformed, 0);
 }
 
-/* One page holds about 40 records: what does not fit is counted, to the record. */
+/* One page holds about 40 records: the exact number of records that do not fit is counted. */
 static void test_loss_is_counted(void **state)
 {
 	const unsigned int total = 300;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_place.c: where the probes of an object's functions stand: small files with the first bytes
- * of real ones, and what in the file speaks against a place behind the entry.
+ * test_place.c: the addresses at which the probes of an object's functions are placed: small files
+ * with the first bytes of real functions, and the reasons in a file against a place behind the entry.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,7 +53,7 @@ static const struct ttmon_target *read_them(struct ttmon_elf_info *info)
 	return info->targets;
 }
 
-/* What the places are: each 10, or 0 and single-stepped. */
+/* Checks the places: each is 10 bytes behind the entry, or at the entry and single-stepped. */
 static void hold(size_t a, size_t b, size_t c)
 {
 	const size_t want[] = { a, b, c };
@@ -75,7 +75,7 @@ static void test_driver(void **state)
 	hold(10, 10, 10);
 }
 
-/* A jump from another function, or the function's own loop. */
+/* A jump from another function, or a loop in the function itself. */
 static void test_jumped_to(void **state)
 {
 	(void)state;
@@ -93,7 +93,7 @@ static void test_jumped_to(void **state)
 	hold(10, 10, 0);
 }
 
-/* A symbol behind the entry can be called, and an address in a table jumped to. */
+/* A symbol behind the entry can be called, and an address in a table can be jumped to. */
 static void test_referred_to(void **state)
 {
 	struct spec spec = driver;
@@ -111,7 +111,7 @@ static void test_referred_to(void **state)
 	spec.symtab[0] = (struct sym){ "next", 0x34b, 4, LOCAL };
 	make(&spec);
 	hold(10, 10, 10);
-	/* The section of the program's own name becomes one of relocations. */
+	/* The section with the program's name becomes a section of relocations. */
 	for (size_t i = 0; i < 2; i++) {
 		make(&driver);
 		rela.r_addend = TEXT_VADDR + (i ? 0x34a : 0x340);
@@ -125,7 +125,7 @@ static void test_referred_to(void **state)
 	}
 }
 
-/* The symbol's size ends the function before the place, or is not known. */
+/* By the symbol's size the function ends before the place, or the size is unknown. */
 static void test_size(void **state)
 {
 	struct spec spec = driver;
@@ -138,7 +138,7 @@ static void test_size(void **state)
 	hold(0, 10, 0);
 }
 
-/* Nops of five bytes are told, and not stood on if there is another place. */
+/* Nops of five bytes are recognised, and not used if there is another place. */
 static void test_nop5(void **state)
 {
 	const struct ttmon_target *t;
@@ -156,7 +156,7 @@ static void test_nop5(void **state)
 	ttmon_elf_info_fini(&info);
 }
 
-/* More code than is searched: nothing is said of what may jump. */
+/* There is more code than is searched: it is unknown which jumps there are. */
 static void test_too_much_code(void **state)
 {
 	Elf64_Phdr ph;
@@ -178,7 +178,7 @@ static void test_too_much_code(void **state)
 	}
 }
 
-/* Order does not matter, and one address may be there twice. */
+/* The order does not matter, and an address may occur twice. */
 static void test_any_order(void **state)
 {
 	struct ttmon_place p[] = {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_jobs.c: a file that is known is opened for who may read it, by its descriptor or by its path,
- * as long as it is that file.
+ * test_jobs.c: a known file is opened for a user that may read it, by its descriptor or by its path,
+ * as long as it is the same file.
  *
- * What helpers do is part of the daemon, not of the archive that unit tests are linked with: its
- * source is included.
+ * The jobs of helpers are part of the daemon, not of the archive that unit tests are linked with:
+ * their source is included.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 
 #include "daemon/io/probes/jobs.c"
 
-/* Another job, which is not looked at here. */
+/* Another job, which is not tested here. */
 int ttmon_job_ahead(const void *ctx _unused_, const void *in _unused_, size_t n _unused_, int fd _unused_,
 		    struct ttmon_helper_out *out _unused_)
 {
@@ -55,7 +55,7 @@ static int tear_down(void **state)
 	return unlink(path) || rmdir(dir);
 }
 
-/* As a helper does it; the descriptor, or what the function says. */
+/* Opens the file as a helper does. Returns the descriptor, or the error of the function. */
 static int opened(int fd)
 {
 	struct ttmon_symbols_ask ask = { .st = known, .path = path };
@@ -87,7 +87,7 @@ static void by_its_descriptor(void **state)
 
 	(void)state;
 	assert_is_known(opened(fd));
-	/* It has no name any more, and another file has it. */
+	/* It has no name any more, and another file has that name. */
 	assert_int_equal(unlink(path), 0);
 	write_file("other");
 	assert_is_known(opened(fd));
@@ -99,7 +99,7 @@ static void by_its_path(void **state)
 	assert_is_known(opened(-1));
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(opened(-1), -ENOENT);
-	/* What is there now would wait for a writer. */
+	/* The file that is there now would wait for a writer. */
 	assert_int_equal(mkfifo(path, 0600), 0);
 	assert_int_equal(opened(-1), -ENOENT);
 }
@@ -127,7 +127,7 @@ static void one_that_was_overwritten(void **state)
 	assert_int_equal(opened(-1), -ESTALE);
 }
 
-/* The file of a held call; the answer as the daemon has it. */
+/* Returns the answer about the file of a held call, as the daemon gets it. */
 static struct ttmon_file held(void)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -139,7 +139,7 @@ static struct ttmon_file held(void)
 	assert_true(fd >= 0);
 	assert_int_equal(ttmon_job_held(&cfg, fd, &out), 0);
 	assert_int_equal(ttmon_file_unpack(out.buf, out.n, &file), 0);
-	/* Its descriptor is that of the file, and cannot be read. */
+	/* The descriptor is that of the file, and cannot be read from. */
 	assert_int_equal(ttmon_file_look(out.fd, &st), 0);
 	assert_true(ttmon_file_same(&st, &file.st));
 	assert_int_equal(fcntl(out.fd, F_GETFL) & O_PATH, O_PATH);
@@ -157,9 +157,9 @@ static void test_held_is_read_once(void **state)
 	file = held();
 	assert_false(file.same);
 	assert_int_equal(file.err, -ENOEXEC);
-	/* The daemon knows by now what is in it. */
+	/* By now the daemon knows the content of this file. */
 	assert_true(held().same);
-	/* Not what is in it since. */
+	/* It does not know the new content. */
 	write_file("something else");
 	assert_false(held().same);
 	assert_true(held().same);

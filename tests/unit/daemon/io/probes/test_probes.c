@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_probes.c: which functions of an object are probed while families and spare probes come and go.
- * The kernel's side is here: links that are counted, so that what is attached can be held against what
- * each probe says of itself.
+ * test_probes.c: which functions of an object are probed while families and spare probes are switched.
+ * This file replaces the kernel: it counts links, so that the attached probes can be compared with the
+ * state that each probe reports.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #define OFFSETS 16
 #define LINKS	64
 
-/* ---- the kernel ---- */
+/* ---- instead of the kernel ---- */
 
 static struct {
 	enum ttmon_prog prog;
@@ -152,8 +152,8 @@ static int fresh(void **state)
 }
 
 /*
- * Every function is attached once or not at all, by its own programs, and says so. off: families;
- * away: the spare ones are.
+ * Checks that every function is attached once or not at all, by its own programs, and reports it. off:
+ * families that are off; away: the spare probes are removed.
  */
 static void hold(const struct ttmon_probes *p, uint32_t off, bool away)
 {
@@ -195,8 +195,8 @@ static void each_function_has_its_program(void **state)
 }
 
 /*
- * The kernel activates a link's functions one by one, while a program may call them: what begins must
- * be seen to end.
+ * The kernel activates the functions of a link one by one, while a program may call them: the end of a
+ * call that was seen to begin must be seen.
  */
 static void ends_come_first(void **state)
 {
@@ -239,7 +239,7 @@ static void families_and_spares_in_any_order(void **state)
 			assert_int_equal(ttmon_probes_spare(&p, 3, &info, !away), 0);
 		} else {
 			enum ttmon_family family = (x >> 16) / 4 % TTMON_FAMILY_MAX;
-			/* What is so already may be asked for again. */
+			/* A state that is already set may be set again. */
 			bool on = (x >> 24) & 1;
 
 			off = on ? off & ~(1u << family) : off | 1u << family;
@@ -273,7 +273,7 @@ static void held_back_from_the_start(void **state)
 	nothing_left();
 }
 
-/* What was entered can still return while its family goes. */
+/* A call that was entered can still return while its family is removed. */
 static void entries_go_before_returns(void **state)
 {
 	struct ttmon_probes p = { 0 };
@@ -288,7 +288,7 @@ static void entries_go_before_returns(void **state)
 	nothing_left();
 }
 
-/* One that the kernel refuses is left out, says why, and is not tried again. */
+/* A function that the kernel refuses is left out, with the reason, and is not tried again. */
 static void refused_function_stays_out(void **state)
 {
 	struct ttmon_probes p = { 0 };
@@ -311,8 +311,8 @@ static void refused_function_stays_out(void **state)
 }
 
 /*
- * A probe behind the entry: entry and return at the same place, and what follows from the instruction
- * pointer is told that place.
+ * A probe behind the entry: entry and return are at the same place, and code that uses the instruction
+ * pointer is given that place.
  */
 static void placed_behind_the_entry(void **state)
 {
@@ -334,7 +334,7 @@ static void placed_behind_the_entry(void **state)
 	assert_int_equal(p.probes[13].cookie >> 32, 0x1001);
 	assert_int_equal(p.probes[10].cookie >> 32, UINT32_MAX);
 	assert_int_equal(p.probes[12].cookie >> 32, 0);
-	/* Away and back. */
+	/* Removed and attached again. */
 	assert_int_equal(ttmon_probes_family(&p, 3, &info, TTMON_FAMILY_TRANSFER, false), 0);
 	assert_int_equal(attached[TTMON_PROG_COPY][15], 0);
 	assert_int_equal(ttmon_probes_family(&p, 3, &info, TTMON_FAMILY_TRANSFER, true), 0);
@@ -343,9 +343,7 @@ static void placed_behind_the_entry(void **state)
 	nothing_left();
 }
 
-/*
- * A nop of five bytes is refused where the kernel changes it, whatever the function is, and stays so.
- */
+/* A nop of five bytes is refused if the kernel changes it, in any function, and stays refused. */
 static void nop5_is_refused(void **state)
 {
 	static const size_t odd[] = { 0, 3, 10, 13 };
@@ -375,7 +373,7 @@ static void nop5_is_refused(void **state)
 	nothing_left();
 }
 
-/* Without multi links nothing is taken away. */
+/* Without multi links nothing is removed. */
 static void legacy_links_stay(void **state)
 {
 	struct ttmon_probes_opts opts = plain;
@@ -393,7 +391,7 @@ static void legacy_links_stay(void **state)
 }
 
 /*
- * With --copy-results asynchronous copies wait for their return; without return probes nothing does.
+ * With --copy-results asynchronous copies have a return probe; without return probes no function has.
  */
 static void options_choose_programs(void **state)
 {
@@ -417,7 +415,7 @@ static void options_choose_programs(void **state)
 	nothing_left();
 }
 
-/* A program that is run at both ends of a call has one link, of the entry. */
+/* A program that runs at both ends of a call has one link, at the entry. */
 static void sessions_have_no_return_links(void **state)
 {
 	struct ttmon_probes p = { 0 };
@@ -442,7 +440,7 @@ static void a_gap_is_never_negative(void **state)
 	(void)state;
 	assert_int_equal(ttmon_probes_gap_us(1000000, 1112000, false), 112);
 	assert_int_equal(ttmon_probes_gap_us(1000000, 1112000, true), 0);
-	/* A file that was probed ahead of the process that maps it. */
+	/* A file that was probed before a process mapped it. */
 	assert_int_equal(ttmon_probes_gap_us(1112000, 1000000, false), 0);
 	assert_int_equal(ttmon_probes_gap_us(0, 1000000, false), -1);
 	assert_int_equal(ttmon_probes_gap_us(1000000, 0, false), -1);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_resctrl.c: io/rdt/resctrl over a tree of files and a make-believe kernel: what is said where it
+ * test_resctrl.c: io/rdt/resctrl over a tree of files and a simulated kernel: the reports when it
  * cannot work, groups of processes and cgroups, their threads, tasks of others, stale groups.
- * test_resctrl_read.c has RMIDs and readings.
+ * test_resctrl_read.c tests RMIDs and readings.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -40,7 +40,10 @@ static void says_what_is_missing(void **state)
 	assert_refused(root, "no L3 monitoring (no info/L3_MON): this CPU can only allocate");
 	tree_remove(tree_path("r/info"));
 	assert_refused(root, "/r: mount -t resctrl resctrl /");
-	/* The real place must be the real thing: none on a machine without RDT, and no folder on one with. */
+	/*
+	 * The default path must be a real resctrl file system: there is none on a machine without RDT, and a
+	 * plain folder is not enough on one with it.
+	 */
 	if (access(RESCTRL_DEFAULT "/info", F_OK))
 		assert_refused(NULL,
 			       access(RESCTRL_DEFAULT, F_OK) ? "this machine has no resctrl" : "mount -t resctrl");
@@ -59,7 +62,7 @@ static void tells_limits(void **state)
 	assert_int_equal(told[0].info.flags, TTMON_RMID_HAS_OCCUPANCY | TTMON_RMID_HAS_TOTAL | TTMON_RMID_HAS_LOCAL |
 						     TTMON_RMID_HAS_HW_IDS);
 	ttmon_resctrl_free(r);
-	/* More than fit, one event alone, RMIDs that are not shown. */
+	/* More than fit, only one event, RMIDs that are not shown. */
 	tree_text(tree_path("r/info/L3_MON/num_rmids"), "100000\n");
 	tree_text(tree_path("r/info/L3_MON/mon_features"), "mbm_total_bytes_config\nmbm_local_bytes");
 	tree_text(tree_path("r/mon_hw_id"), NULL);
@@ -84,7 +87,7 @@ static void lives_and_dies(void **state)
 	assert_rmid(1, TTMON_RMID_ALLOC, 1, 100);
 	assert_int_equal(told[1].rmid.start_ns, 7);
 	assert_string_equal(told[1].rmid.comm, "prog 100");
-	/* The baseline, after the allocation. */
+	/* The baseline comes after the allocation. */
 	assert_int_equal(count_rdt(2, 1), 2);
 	assert_int_equal(last_rdt(0)->value[TTMON_RDT_TOTAL], 0);
 	assert_true(told[1].h.ts_ns >= before && told[2].rdt.when_ns >= told[1].h.ts_ns);
@@ -141,7 +144,7 @@ static void threads_that_come_and_go(void **state)
 	start();
 	tree_proc(100, "/", "", 100, 101, 102, 0);
 	fake.gone_tid = 101;
-	/* While 102 is moved it makes 103, and while that is moved it makes 104. */
+	/* While 102 is moved it creates 103, and while 103 is moved it creates 104. */
 	fake.born_of = 102;
 	fake.born = 103;
 	fake.born_times = 2;
@@ -149,7 +152,7 @@ static void threads_that_come_and_go(void **state)
 	assert_tasks("", 100, "100\n102\n103\n104\n");
 	assert_int_equal(fake.moves, 5); /* each once */
 	assert_int_equal(info().foreign, 0);
-	/* One that was being born when its maker was moved shows later. */
+	/* A thread that was being created when its creator was moved shows up later. */
 	tree_proc(100, "/", "", 105, 0);
 	tick(100 * MS);
 	assert_tasks("", 100, "100\n102\n103\n104\n105\n");
@@ -157,7 +160,9 @@ static void threads_that_come_and_go(void **state)
 	assert_int_equal(fake.moves, 6);
 }
 
-/* Each pass finds another one: ten passes, and the rest at the next look. */
+/*
+ * Each pass finds another thread: there are ten passes, and the others are found by the next check.
+ */
 static void passes_are_bounded(void **state)
 {
 	(void)state;
@@ -183,7 +188,9 @@ static void tasks_of_others_are_left(void **state)
 	assert_int_equal(fake.mkdirs, 0);
 	assert_int_equal(info().foreign, 2);
 	assert_int_equal(info().waiting, 0);
-	/* A single thread of a process, one of another daemon of ours, and one that the kernel refuses. */
+	/*
+	 * One thread of a process, one of another instance of the daemon, and one that the kernel refuses.
+	 */
 	tree_proc(200, "/", "", 200, 203, 0);
 	tree_proc(200, "/", "pod", 201, 0);
 	tree_proc(200, "/", "ttmon-1.1-200.7", 202, 0);
@@ -195,7 +202,10 @@ static void tasks_of_others_are_left(void **state)
 	assert_int_equal(info().foreign, 5);
 	ttmon_resctrl_exit(r, 100);
 	assert_true(tree_has(tree_path("r/mon_groups/pod")));
-	/* A child is born into its maker's group: ours, and gets one of its own. */
+	/*
+	 * A child is created in the group of its parent: it belongs to this daemon, and gets a group of its
+	 * own.
+	 */
 	tree_proc(300, "/", strrchr(in_group("", 200, ""), '/') + 1, 300, 0);
 	ttmon_resctrl_proc(r, 300, 7);
 	assert_tasks("", 300, "300\n");
@@ -212,7 +222,7 @@ static void group_is_made_in_the_control_group_of_the_process(void **state)
 	assert_false(tree_has(in_group("", 100, "")));
 	ttmon_resctrl_exit(r, 100);
 	assert_false(tree_has(in_group("batch", 100, "")));
-	/* Names that lead elsewhere are no names. */
+	/* Names that lead to another folder are not accepted. */
 	tree_proc(101, "../x", "", 101, 0);
 	ttmon_resctrl_proc(r, 101, 7);
 	assert_tasks("", 101, "101\n");
@@ -273,7 +283,7 @@ static void stale_groups_are_removed(void **state)
 		assert_false(tree_has(tree_path("r/batch/mon_groups/%s", go[i])));
 	}
 	assert_true(tree_has(tree_path("elsewhere")));
-	/* One of an earlier life of this process, which runs. */
+	/* A group of an earlier instance with this process id, which runs. */
 	assert_int_equal(sscanf(r->prefix, "ttmon-%*u.%" SCNu64, &started), 1);
 	tree_stat((uint32_t)getpid(), started);
 	snprintf(path, sizeof(path), "%s", in_group("", 5, ""));
@@ -313,7 +323,7 @@ static void by_cgroup(void **state)
 	tree_text(tree_path("p/103/cgroup"), "0::/system.slice/a\n");
 	for (uint32_t tgid = 100; tgid < 105; tgid++)
 		ttmon_resctrl_proc(r, tgid, 7);
-	/* 103 is in another control group, 104 in nobody knows which cgroup. */
+	/* 103 is in another control group, 104 is in an unknown cgroup. */
 	assert_int_equal(info().groups, 4);
 	assert_tasks("", 100, "100\n101\n");
 	assert_tasks("", 102, "102\n");
@@ -324,7 +334,7 @@ static void by_cgroup(void **state)
 	assert_int_equal(nr_told, 0);
 	assert_true(tree_has(in_group("", 100, "")));
 	ttmon_resctrl_exit(r, 101);
-	assert_rmid(2, TTMON_RMID_FREE, 1, 100); /* the owner that was told */
+	assert_rmid(2, TTMON_RMID_FREE, 1, 100); /* the owner that was reported */
 	assert_false(tree_has(in_group("", 100, "")));
 	assert_int_equal(info().groups, 3);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_resctrl_kinds.c: io/rdt/resctrl on trees of the kinds that there are in 2026: telemetry of
- * packages, no L3 monitoring, sub-NUMA clusters, bandwidth counters that are assigned. Folders,
- * files and their texts are those of the page "User Interface for Resource Control feature"
- * (filesystems/resctrl.rst) of Linux 7.3.4, as Debian's package linux-doc-7.3 has it; the numbers
- * are made up.
+ * test_resctrl_kinds.c: io/rdt/resctrl on trees of the kinds that exist in 2026: telemetry of
+ * packages, no L3 monitoring, sub-NUMA clusters, bandwidth counters that are assigned. Folders, files
+ * and their texts are those of the page "User Interface for Resource Control feature"
+ * (filesystems/resctrl.rst) of Linux 7.3.4, as Debian's package linux-doc-7.3 has it; the numbers are
+ * invented.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -54,7 +54,7 @@ static void decimal_fractions(void **state)
 	}
 }
 
-/* A package of a group, and what its files say; NULL: there is no such file. */
+/* Makes a package of a group with the content of its files; NULL: there is no such file. */
 static void package(uint32_t tgid, const char *nn, const char *energy, const char *activity)
 {
 	char path[PATH_MAX];
@@ -91,12 +91,15 @@ static void telemetry_beside_l3(void **state)
 	tick(100 * MS);
 	assert_int_equal(info().telemetry[TTMON_RESCTRL_ENERGY], 1250000 + 1 + 499999);
 	assert_int_equal(info().telemetry[TTMON_RESCTRL_ACTIVITY], 250000);
-	/* What was not there is in the next good one; a counter that began anew is no negative energy. */
+	/*
+	 * Energy during a missing reading is part of the next valid one. A counter that started again does not
+	 * give negative energy.
+	 */
 	package(100, "01", "0.5\n", "9.0\n");
 	tick(100 * MS);
 	assert_int_equal(info().telemetry[TTMON_RESCTRL_ENERGY], 1750000);
 	assert_int_equal(info().telemetry[TTMON_RESCTRL_ACTIVITY], 2250000);
-	/* Readings of L3 are what they are without it, and no package is taken for a domain. */
+	/* Readings of L3 are the same as without telemetry, and no package is taken for a domain. */
 	for (size_t i = 0; i < nr_told; i++)
 		if (told[i].h.kind == TTMON_EV_RDT_READ)
 			assert_true(told[i].rdt.domain < 2);
@@ -115,7 +118,7 @@ static void telemetry_is_not_there(void **state)
 	assert_int_equal(info().telemetry[TTMON_RESCTRL_ENERGY], 0);
 }
 
-/* As many groups as the smaller of the two has RMIDs for. */
+/* There are as many groups as the smaller of the two numbers of RMIDs. */
 static void telemetry_has_fewer_rmids(void **state)
 {
 	(void)state;
@@ -146,7 +149,10 @@ static void named_for_what_it_is(void **state)
 
 /* Sub-NUMA clusters */
 
-/* Two nodes for each L3: their own values lie below the sums, which are what is told. */
+/*
+ * There are two nodes for each L3. Their own values are below the sums, and only the sums are
+ * reported.
+ */
 static void sub_numa_clusters(void **state)
 {
 	static const char *const files[] = { "llc_occupancy", "mbm_total_bytes", "mbm_local_bytes" };
@@ -191,7 +197,7 @@ static void mode(const char *text, const char *on_mkdir, const char *available)
 	tree_text(tree_path("r/info/L3_MON/mbm_assign_on_mkdir"), on_mkdir);
 }
 
-/* A process whose group has no counters, and the file with which they are given. */
+/* A process whose group has no counters, and the file through which they are assigned. */
 static void without_counters(uint32_t tgid)
 {
 	static const char *const files[] = { "mon_L3_00/mbm_total_bytes", "mon_L3_00/mbm_local_bytes",
@@ -231,7 +237,7 @@ static void no_counter_is_free(void **state)
 	assert_assigned(100, "");
 }
 
-/* The group was made when none was free, and the kernel does not come back to it. */
+/* The group was made when no counter was free, and the kernel does not assign one later. */
 static void counters_come_free(void **state)
 {
 	(void)state;
@@ -244,7 +250,7 @@ static void counters_come_free(void **state)
 	tick(S);
 	assert_assigned(100, "mbm_total_bytes:1=e\nmbm_local_bytes:1=e\n");
 	assert_int_equal(info().assigned, 2);
-	/* It has them there; and then in the other domain. */
+	/* The group has its counters in this domain; then in the other domain. */
 	tree_text(in_group("", 100, "mon_data/mon_L3_01/mbm_total_bytes"), "Unavailable\n");
 	tree_text(in_group("", 100, "mon_data/mon_L3_01/mbm_local_bytes"), "0\n");
 	mode("[mbm_event]\ndefault\n", "1\n", "0=2;1=2\n");
@@ -257,7 +263,7 @@ static void counters_come_free(void **state)
 	assert_string_equal(info().reason, "");
 }
 
-/* Whoever runs the machine gives them. */
+/* The administrator of the machine assigns them. */
 static void counters_are_given_by_hand(void **state)
 {
 	(void)state;
@@ -271,7 +277,7 @@ static void counters_are_given_by_hand(void **state)
 					   "(info/L3_MON/mbm_assign_on_mkdir is 0)");
 }
 
-/* Nothing to be assigned: the file is not there, or says so. */
+/* There are no counters to assign: the file is missing, or says so. */
 static void counters_as_they_always_were(void **state)
 {
 	static const char *const modes[] = { NULL, "[default]\n", "mbm_event\n[default]\n" };
@@ -292,8 +298,8 @@ static void counters_as_they_always_were(void **state)
 }
 
 /*
- * The mode changes under a running daemon: counters may have begun anew, so that no difference goes
- * across.
+ * The mode changes while the daemon runs: counters may have started again, so no difference is taken
+ * across the change.
  */
 static void the_mode_changes(void **state)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_resctrl_read.c: io/rdt/resctrl over a tree of files and a make-believe kernel: RMIDs that run
- * out, limbo, readings of every kind and at their time, mounts that go and come, symbolic links, and
- * two thousand random things in a row.
+ * test_resctrl_read.c: io/rdt/resctrl over a tree of files and a simulated kernel: exhausted RMIDs,
+ * limbo, readings of every kind and their times, file systems that are unmounted and mounted, symbolic
+ * links, and two thousand random operations in a row.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -30,7 +30,7 @@ static void numbers_of_our_own(void **state)
 	ttmon_resctrl_exit(r, 100);
 	nr_told = 0;
 	ttmon_resctrl_proc(r, 101, 7);
-	assert_rmid(0, TTMON_RMID_ALLOC, 2, 101); /* not one that was just in use */
+	assert_rmid(0, TTMON_RMID_ALLOC, 2, 101); /* not one that was in use until now */
 	nr_told = 0;
 	ttmon_resctrl_proc(r, 102, 7);
 	assert_rmid(0, TTMON_RMID_ALLOC, 3, 102);
@@ -41,7 +41,7 @@ static void numbers_of_our_own(void **state)
 	tick(100 * MS);
 	tick(100 * MS);
 	assert_int_equal(count_rdt(0, 2), 2); /* they stay with the group */
-	/* No more than there are, whatever mkdir says. */
+	/* Not more than there are, whatever mkdir returns. */
 	tree_proc(104, "/", "", 104, 0);
 	nr_told = 0;
 	ttmon_resctrl_proc(r, 104, 7);
@@ -71,7 +71,7 @@ static void bad_ids_are_refused(void **state)
 	tick(S);
 	assert_rmid(1, TTMON_RMID_ALLOC, 1, 100);
 	assert_string_equal(info().reason, "");
-	/* Two groups with one RMID: somebody is wrong. */
+	/* Two groups have one RMID: one of them must be wrong. */
 	fake.id_text = "1\n";
 	ttmon_resctrl_proc(r, 101, 7);
 	assert_int_equal(info().groups, 1);
@@ -93,7 +93,7 @@ static void out_of_rmids(void **state)
 	nr_told = 0;
 	for (uint32_t tgid = 102; tgid < 106; tgid++)
 		ttmon_resctrl_proc(r, tgid, 7);
-	assert_int_equal(fake.mkdirs, 3); /* those behind the first do not try */
+	assert_int_equal(fake.mkdirs, 3); /* those behind the first one are not tried */
 	assert_int_equal(nr_told, 4);
 	for (uint32_t i = 0; i < 4; i++)
 		assert_rmid(i, TTMON_RMID_NONE, 0, 102 + i);
@@ -109,7 +109,7 @@ static void out_of_rmids(void **state)
 	assert_int_equal(fake.mkdirs - mkdirs, 3);
 	assert_int_equal(info().exhausted, 4);
 
-	/* In order; 102 has gone without a word, 103 with one. */
+	/* In order; 102 ended without a report, 103 with one. */
 	tree_gone(102);
 	ttmon_resctrl_exit(r, 103);
 	assert_int_equal(info().waiting, 3);
@@ -204,7 +204,7 @@ static void readings_of_every_kind(void **state)
 	memset(big, '1', sizeof(big) - 1);
 	big[sizeof(big) - 1] = '\0';
 	tree_text(in_group("", 100, "mon_data/mon_L3_01/mbm_local_bytes"), big);
-	/* Things that are no domains; the sums are in the parent. */
+	/* Entries that are not domains; the sums are in the parent. */
 	tree_text(in_group("", 100, "mon_data/mon_L3_00/mon_sub_L3_00/llc_occupancy"), "1\n");
 	tree_text(in_group("", 100, "mon_data/mon_PERF_PKG_00/core_energy"), "1.5\n");
 	tree_text(in_group("", 100, "mon_data/mon_L3_/llc_occupancy"), "1\n");
@@ -246,7 +246,7 @@ static void readings_come_at_their_rate(void **state)
 		ttmon_resctrl_proc(r, 100, 7);
 		tick(0);
 		nr_told = 0;
-		/* A tick comes a bit early or late. */
+		/* A tick may be slightly early or late. */
 		for (unsigned int i = 0; i < 100; i++)
 			tick(i % 2 ? 102 * MS : 98 * MS);
 		assert_in_range(count_rdt(0, 1) / 2, cases[c].expected - 1, cases[c].expected);
@@ -267,10 +267,10 @@ static void readings_that_were_not_made_are_counted(void **state)
 	nr_told = 0;
 	tick(100 * MS);
 	assert_int_equal(count_rdt(0, 1), 2);
-	tick(550 * MS); /* 4 were due before the one that is made */
+	tick(550 * MS); /* 4 readings were due before the one that is made */
 	assert_int_equal(count_rdt(0, 1), 4);
 	assert_int_equal(info().skipped, 4);
-	/* Without time there is one reading a tick, in turn. */
+	/* Without a time budget there is one reading per tick, in turn. */
 	for (uint32_t tgid = 101; tgid < 105; tgid++) {
 		tree_proc(tgid, "/", "", tgid, 0);
 		ttmon_resctrl_proc(r, tgid, 7);
@@ -284,11 +284,11 @@ static void readings_that_were_not_made_are_counted(void **state)
 	assert_int_equal(nr_told, 2 * 20);
 	for (uint32_t rmid = 1; rmid <= 5; rmid++)
 		assert_int_equal(count_rdt(0, rmid), 2 * 4);
-	/* 5 groups at 10 Hz for 2 s, less those that are not overdue by a period yet. */
+	/* 5 groups at 10 Hz for 2 s, less those that are overdue by less than a period. */
 	assert_in_range(info().skipped, 4 + 100 - 20 - 20, 4 + 100 - 20);
 }
 
-/* It goes away */
+/* The file system is unmounted */
 
 static void mount_goes_and_comes(void **state)
 {
@@ -319,7 +319,9 @@ static void mount_goes_and_comes(void **state)
 	tick(S);
 	assert_int_equal(nr_told, 1);
 
-	/* Back, as mount does it: without groups, those of others too, and here without RMIDs to be seen. */
+	/*
+	 * It is mounted again: without groups, including those of others, and here without visible RMIDs.
+	 */
 	memset(fake.used, 0, sizeof(fake.used));
 	fake.debug = false;
 	tree_ctrl("");
@@ -339,7 +341,7 @@ static void mount_goes_and_comes(void **state)
 	assert_tasks("", 100, "100\n");
 }
 
-/* Something else was mounted over it for a while: our groups are still there. */
+/* Another file system was mounted over it for a while: the daemon's groups are still there. */
 static void mount_was_hidden(void **state)
 {
 	char from[PATH_MAX], to[PATH_MAX];
@@ -363,7 +365,9 @@ static void mount_was_hidden(void **state)
 	assert_int_equal(fake.used[2], 0);
 }
 
-/* It was unmounted and mounted between two ticks; or somebody removed a group of ours. */
+/*
+ * It was unmounted and mounted between two ticks; or another process removed a group of the daemon.
+ */
 static void groups_that_are_gone_are_made_again(void **state)
 {
 	char path[PATH_MAX];
@@ -394,7 +398,7 @@ static void groups_that_are_gone_are_made_again(void **state)
 	assert_tasks("", 101, "101\n");
 }
 
-/* Mounted anew between two ticks, without -o debug. */
+/* Mounted again between two ticks, without -o debug. */
 static void mount_that_changed(void **state)
 {
 	(void)state;
@@ -409,7 +413,7 @@ static void mount_that_changed(void **state)
 	memset(fake.used, 0, sizeof(fake.used));
 	fake.debug = false;
 	tree_ctrl("");
-	r->budget_ns = 0; /* one reading a tick: the others are not found gone by theirs */
+	r->budget_ns = 0; /* one reading per tick: the missing groups of the others are not noticed by their readings */
 	nr_told = 0;
 	tick(100 * MS);
 	r->budget_ns = 100 * S;
@@ -423,7 +427,10 @@ static void mount_that_changed(void **state)
 	assert_int_equal(info().lost, 2);
 }
 
-/* A group of this name is there: of an earlier life of this process, or made by a joker. */
+/*
+ * A group of this name exists: it is from an earlier instance with this process id, or made by another
+ * program on purpose.
+ */
 static void own_name_is_taken(void **state)
 {
 	(void)state;
@@ -457,7 +464,7 @@ static void symbolic_links_are_not_followed(void **state)
 	assert_int_equal(nr_told, 2);
 	assert_int_equal(last_rdt(0)->state[TTMON_RDT_OCCUPANCY], TTMON_RDT_ERROR);
 	ttmon_resctrl_exit(r, 100);
-	/* The folder of groups leads elsewhere, in the root. */
+	/* The folder of groups is a link to another folder, in the root. */
 	assert_int_equal(rename(tree_path("r/mon_groups"), tree_path("r/elsewhere")), 0);
 	assert_int_equal(symlink("elsewhere", tree_path("r/mon_groups")), 0);
 	ttmon_resctrl_proc(r, 101, 7);
@@ -471,8 +478,8 @@ static void symbolic_links_are_not_followed(void **state)
 }
 
 /*
- * Any order of anything: RMIDs are told in pairs, never twice at a time, folders are those of the
- * groups, and nothing stays.
+ * Any operations in any order: RMIDs are reported in pairs, never twice at a time, the folders are
+ * those of the groups, and none is left at the end.
  */
 static void torture(void **state)
 {

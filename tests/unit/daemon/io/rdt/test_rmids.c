@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_rmids.c: the choice of the RMIDs' backend, the module's formats and units (hostile ones too),
- * when it is let go and dumped again, when processes are told again: on a made-up tracefs and /proc,
- * with io/bpf/bpf.h played by this file.
+ * test_rmids.c: the choice of the backend of RMIDs; the module's formats and units, including hostile
+ * ones; when the module is released and dumped again; when processes are reported again. It runs on an
+ * invented tracefs and /proc, and this file replaces io/bpf/bpf.h.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #include "daemon/io/rdt/rmids.h"
 #include "lib/os/log.h"
 
-/* ---- the BPF side, played ---- */
+/* ---- instead of the BPF side ---- */
 
 static struct {
 	unsigned int each_task, attach, detach;
@@ -152,7 +152,7 @@ static const char units[] =
 	"version 1.0\nmode hardware\nmax_rmid 79\nin_use 3\nscale 40960\nwidth 24\nevents 5\nnew_thing 7\nfailed 4\n"
 	"released 0\n";
 
-/* ---- what is told ---- */
+/* ---- what is reported ---- */
 
 static struct ttmon_ev_rmid_info info;
 static unsigned int infos;
@@ -217,7 +217,7 @@ static void test_choose(void **state)
 	assert_int_equal(got, TTMON_RMID_MODULE);
 }
 
-/* Event, its fields: known or not. */
+/* Events, their fields, and whether they are supported. */
 #define LONG "rmid_0123456789_0123456789_0123456789_0123456789"
 static void test_formats(void **state)
 {
@@ -230,7 +230,7 @@ static void test_formats(void **state)
 		{ "rmid_free", owner, false },
 		{ "rmid_alloc", freed, false },
 		{ "rmid_alloc", "", false },
-		/* A field more at the end. */
+		/* An additional field at the end. */
 		{ "rmid_free",
 		  "\tfield:u32 rmid;\toffset:8;\tsize:4;\n\tfield:u64 timestamp;\toffset:16;\tsize:8;\n\tfield:u64 x;\toffset:24;\tsize:8;\n",
 		  true },
@@ -247,7 +247,7 @@ static void test_formats(void **state)
 		  true },
 		{ "measure_perf_counters", "\tfield:u32 rmid;\toffset:12;\tsize:4;\n", false },
 		{ "rmid_free", "\tfield:u32 " LONG LONG LONG LONG ";\toffset:8;\tsize:4;\n", false },
-		/* Not what a format looks like. */
+		/* Text that is not a format. */
 		{ "rmid_free", "\tfield:;\n\tfield:size:;\n\tfield:u32 ;size:4;\n\tfield:x y\n", false },
 	};
 	struct ttmon_rmids_cfg cfg = cfg_for(TTMON_RMID_MODULE);
@@ -264,14 +264,14 @@ static void test_formats(void **state)
 			fail_msg("row %zu: %s", i, why);
 		if (!rows[i].known && !strstr(why, rows[i].event))
 			fail_msg("row %zu does not say which: %s", i, why);
-		/* Whatever it is, the daemon starts. */
+		/* In any of these cases the daemon starts. */
 		cfg.wanted = TTMON_RMID_AUTO;
 		assert_int_equal(choose(&cfg, &got, why, sizeof(why)), 0);
 		assert_int_equal(got, rows[i].known ? TTMON_RMID_MODULE : TTMON_RMID_EMULATED);
 	}
 }
 
-/* One of three that must be there is not; names by another system and with another prefix. */
+/* One of three required events is missing; names with another system and another prefix. */
 static void test_names(void **state)
 {
 	struct ttmon_rmids_cfg cfg = cfg_for(TTMON_RMID_MODULE);
@@ -365,7 +365,7 @@ static struct ttmon_rmids_info get(const struct ttmon_rmids *r)
 	return i;
 }
 
-/* A tick of ours is a second on; the clock of start() is the real one. */
+/* Each tick of this test is a second later; the clock of start() is the real one. */
 static uint64_t later(void)
 {
 	static uint64_t now;
@@ -395,7 +395,7 @@ static void test_module(void **state)
 	assert_string_equal(get(r).reason, "");
 	assert_int_equal(get(r).exhausted, 4);
 	assert_true(get(r).attached);
-	/* The names of processes, and not again without a cause. */
+	/* Processes are reported for their names, and not again without a reason. */
 	assert_int_equal(bpf.each_task, 1);
 	put(proc_file, units);
 	ttmon_rmids_tick(r, later());
@@ -403,14 +403,14 @@ static void test_module(void **state)
 	assert_dumped(false);
 	assert_int_equal(bpf.each_task, 1);
 	assert_int_equal(bpf.attach, 1);
-	/* A lost record: a dump, once. */
+	/* A record was lost: there is one dump. */
 	bpf.stat[1].lost[TTMON_EV_RMID]++;
 	ttmon_rmids_tick(r, later());
 	assert_dumped(true);
 	put(proc_file, units);
 	ttmon_rmids_tick(r, later());
 	assert_dumped(false);
-	/* It asks to be let go, and not to be attached again; then it is there anew. */
+	/* The module requests to be released, and not to be attached again; then it is loaded again. */
 	put(proc_file, "version 1.0\nreleased 1\n");
 	ttmon_rmids_tick(r, later());
 	assert_false(bpf.attached);
@@ -423,7 +423,7 @@ static void test_module(void **state)
 	assert_true(bpf.attached);
 	assert_dumped(true);
 	assert_int_equal(infos, 2);
-	/* Gone, as far as can be seen; not loaded any more; loaded again. */
+	/* The file is gone; the module is no longer loaded; it is loaded again. */
 	put(proc_file, units);
 	remove(proc_file);
 	ttmon_rmids_tick(r, later());
@@ -444,7 +444,7 @@ static void test_module(void **state)
 	assert_false(bpf.attached);
 }
 
-/* What the module says of its units is checked; what is wrong leaves what CPUID says. */
+/* The units in the module's file are checked; if they are invalid, those of CPUID stay. */
 static void test_units(void **state)
 {
 	static const char *const bad[] = {
@@ -481,7 +481,7 @@ static void test_units(void **state)
 	assert_non_null(strstr(get(r).source, "v?vvvv"));
 	assert_true(strlen(get(r).source) < 64);
 	ttmon_rmids_free(r);
-	/* The predecessor's cannot be read, but is there to be written. */
+	/* The predecessor's file cannot be read, but it exists and can be written. */
 	remove(proc_file);
 	snprintf(text, sizeof(text), "%s/unvariance_collector", proc);
 	put(text, "");
@@ -508,7 +508,9 @@ static void test_emulated(void **state)
 	assert_int_equal(bpf.each_task, 1);
 	assert_int_equal(get(r).exhausted, 3);
 	assert_string_equal(get(r).reason, "out of RMIDs");
-	/* Three wait: they are tried when one is free, not before, and not more than once a second. */
+	/*
+	 * Three processes wait: they are tried when an RMID is free, not before, and at most once a second.
+	 */
 	ttmon_rmids_tick(r, now = later());
 	assert_int_equal(bpf.each_task, 1);
 	bpf.counts.ready = true;
@@ -520,7 +522,7 @@ static void test_emulated(void **state)
 	assert_string_equal(get(r).reason, "");
 	ttmon_rmids_tick(r, later());
 	assert_int_equal(bpf.each_task, 2);
-	/* A fork was turned away. */
+	/* A fork got no RMID. */
 	bpf.counts.exhausted++;
 	bpf.counts.ready = false;
 	ttmon_rmids_tick(r, later());
@@ -538,14 +540,15 @@ static void test_emulated(void **state)
 	ttmon_rmids_tick(r, later());
 	assert_int_equal(bpf.each_task, 5);
 	/*
-	 * Somebody gets none whatever is tried (there is always one more): less and less often, 16 s at most.
+	 * A process gets no RMID in any attempt (there is always one more): attempts become rarer, at least
+	 * one each 16 s.
 	 */
 	bpf.without = 1;
 	bpf.counts.exhausted++;
 	for (int i = 0; i < 100; i++)
 		ttmon_rmids_tick(r, later());
 	assert_in_range(bpf.each_task - 5, 5 + 4, 5 + 7);
-	/* It cannot be done at all. */
+	/* The iteration is impossible. */
 	bpf.without = -EPERM;
 	bpf.stat[0].lost[TTMON_EV_TASK]++;
 	ttmon_rmids_tick(r, later());

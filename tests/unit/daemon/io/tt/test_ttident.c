@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * test_ttident.c: io/tt/ident*.c over trees of sysfs files and real processes: this program, executed
- * as "child" with the environment under test, opens and maps what it is told on its standard input.
- * Nodes of /dev/tenstorrent are ordinary files on a tmpfs over /dev in a mount namespace of our own;
- * where that is not allowed, those tests are skipped.
+ * as "child" with the environment under test, opens and maps the files that its standard input names.
+ * Nodes of /dev/tenstorrent are ordinary files on a tmpfs over /dev in a mount namespace of this test;
+ * if that is not allowed, those tests are skipped.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -23,8 +23,8 @@
 #include "daemon/io/tt/ident_int.h"
 #include "tests/unit/feed/tt_tree.h"
 
-static bool have_dev;  /* /dev is ours */
-static bool own_nodes; /* and its nodes count */
+static bool have_dev;  /* /dev is a tmpfs of this test */
+static bool own_nodes; /* and its nodes are used */
 
 /* ---- the child ---- */
 
@@ -177,7 +177,7 @@ static int teardown(void **state)
 	return tree_teardown(state);
 }
 
-/* What a helper reads of a process. */
+/* The part of a process that a helper reads. */
 static struct ttmon_helper_out look(uint32_t tgid)
 {
 	struct ttmon_ttident_ask ask = ttmon_ttident_question(t, tgid);
@@ -210,7 +210,7 @@ static void again(void *ctx, uint32_t tgid)
 	ttmon_ttident_again(ctx, tgid);
 }
 
-/* How many chips were told. */
+/* Returns the number of chips that were reported. */
 static size_t refresh(void)
 {
 	nr_chips = 0;
@@ -244,7 +244,7 @@ static void provider(uint32_t tgid, uint32_t logical, uint64_t key, uint32_t chi
 	assert_int_equal(proc.flags, TTMON_TT_PROC_OWN_SHM);
 }
 
-/* P150 (N 2), N300 (N 0), N150 (N 1) by bus, then the N300's far half: chips 1 to 4. */
+/* P150 (N 2), N300 (N 0), N150 (N 1) by bus, then the second half of the N300: chips 1 to 4. */
 static void mixed_tree(void)
 {
 	tree_chip(2, "0000:01:00.0", "p150b", "0100041000033020", "0000002000330200");
@@ -289,7 +289,7 @@ static void test_keys(void **state)
 		assert_false(ttmon_ttident_parse_key(no[i], &key));
 }
 
-/* Sets of positions as letters: a is the chip first told. */
+/* Sets of positions as letters: a is the chip that was reported first. */
 static void visible(const char *text, bool by_ordinal, const char *expected)
 {
 	uint32_t order[TTIDENT_CHIPS];
@@ -316,7 +316,7 @@ static void test_visible(void **state)
 	visible(" 1 , 1,0 ", false, "ab");
 	visible("0000:41:00.0", false, "b");
 	visible("0000:41:00.0,0", false, "ab");
-	visible("1:00", false, "abc"); /* a part of all of them */
+	visible("1:00", false, "abc"); /* this is a part of all addresses */
 	visible("0000:c", false, "c");
 	visible("01:", false, "a");
 	visible("2", true, "a");
@@ -325,7 +325,7 @@ static void test_visible(void **state)
 	visible("3", false, "?");
 	visible("-1", false, "?");
 	visible("0000:42:00.0", false, "?");
-	visible("0000:C1:00.0", false, "?"); /* UMD compares letters as they are */
+	visible("0000:C1:00.0", false, "?"); /* UMD compares case-sensitively */
 	visible("n300", false, "?");
 	visible("0x1", false, "?");
 	visible("0 1", false, "?");
@@ -336,8 +336,8 @@ static void test_visible(void **state)
 }
 
 /*
- * Every subset of the chips, in every order, by number and by bus address: a logical id means the chip
- * it must mean.
+ * Every subset of the chips, in every order, by number and by bus address: a logical id identifies the
+ * right chip.
  */
 static void test_every_subset(void **state)
 {
@@ -385,7 +385,7 @@ static void test_every_subset(void **state)
 }
 
 /*
- * Far halves are numbered in the order of their near ones, and only those whose near one is visible.
+ * Remote halves are numbered in the order of their local ones, and only if the local one is visible.
  */
 static void test_far_halves(void **state)
 {
@@ -408,7 +408,8 @@ static void test_far_halves(void **state)
 }
 
 /*
- * What is open tells which reading of the variable is meant, and that it was changed after the start.
+ * The open files show which interpretation of the variable is meant, and whether it was changed after
+ * the start.
  */
 static void test_open_decides(void **state)
 {
@@ -426,7 +427,7 @@ static void test_open_decides(void **state)
 	info.open[2] = false;
 	info.nr_open = 1; /* a part of a, b: still by order */
 	assert_int_equal(ttmon_ttident_resolve(t, &info, 0, &how, &locals), 1);
-	strcpy(info.visible, "2"); /* c; but what is open is b: os.environ[] after the start */
+	strcpy(info.visible, "2"); /* c; but b is open: os.environ[] was changed after the start */
 	assert_int_equal(ttmon_ttident_resolve(t, &info, 0, &how, &locals), 2);
 	assert_int_equal(how, TTMON_TT_HOW_OPEN);
 	assert_int_equal(ttmon_ttident_resolve(t, &info, 1, &how, &locals), 4);
@@ -463,10 +464,10 @@ static void test_environment(void **state)
 	assert_int_equal(proc.flags, 0);
 	child_end(&c);
 	t->info.at_ns = 0;
-	ask((uint32_t)c.pid, 2, 4, TTMON_TT_HOW_VISIBLE); /* by what it said while it lived */
+	ask((uint32_t)c.pid, 2, 4, TTMON_TT_HOW_VISIBLE); /* by its environment while it lived */
 	ask((uint32_t)c.pid, 1, 2, TTMON_TT_HOW_VISIBLE);
 	ttmon_ttident_exit(t, (uint32_t)c.pid);
-	ask((uint32_t)c.pid, 1, 0, TTMON_TT_HOW_NONE); /* several chips, and nothing known of it */
+	ask((uint32_t)c.pid, 1, 0, TTMON_TT_HOW_NONE); /* several chips, and nothing is known of the process */
 	c = child_with(NULL);
 	ask((uint32_t)c.pid, 2, 3, TTMON_TT_HOW_ORDER);
 	child_end(&c);
@@ -485,9 +486,9 @@ static void test_hostile_environment(void **state)
 
 	(void)state;
 	mixed_tree();
-	ask((uint32_t)c.pid, 0, 3, TTMON_TT_HOW_VISIBLE); /* the first, as getenv() */
+	ask((uint32_t)c.pid, 0, 3, TTMON_TT_HOW_VISIBLE); /* the first value, as getenv() returns */
 	child_end(&c);
-	/* 1.5 MiB before it. */
+	/* 1.5 MiB of other variables precede it. */
 	for (n = 0; n < 12; n++) {
 		memset(big[n], 'x', sizeof(big[n]) - 1);
 		env[n] = big[n];
@@ -497,7 +498,7 @@ static void test_hostile_environment(void **state)
 	c = child_start(env);
 	ask((uint32_t)c.pid, 0, 2, TTMON_TT_HOW_VISIBLE);
 	child_end(&c);
-	/* 3 MiB: further than is looked. */
+	/* 3 MiB: more than is searched. */
 	for (n = 0; n < 24; n++) {
 		memset(big[n], 'x', sizeof(big[n]) - 1);
 		env[n] = big[n];
@@ -554,7 +555,7 @@ static void test_open_nodes(void **state)
 	ask((uint32_t)c.pid, 1, 3, TTMON_TT_HOW_ORDER);
 	ask((uint32_t)c.pid, 0, 1, TTMON_TT_HOW_ORDER);
 	child_end(&c);
-	/* Only some nodes are there: the others do not count. */
+	/* Only some nodes exist: the others do not count. */
 	own_nodes = true;
 	assert_int_equal(unlink("/dev/tenstorrent/2"), 0);
 	c = child_with("0");
@@ -566,7 +567,7 @@ static void test_open_nodes(void **state)
 	child_end(&c);
 }
 
-/* What the driver says of who has a chip open. */
+/* The driver's list of the processes that have a chip open. */
 static void test_driver(void **state)
 {
 	struct child c;
@@ -587,7 +588,7 @@ static void test_only(void **state)
 	(void)state;
 	tree_chip(0, "0000:41:00.0", "n300", "0100014511732099", NULL);
 	assert_int_equal(refresh(), 2);
-	ask(1u << 30, 0, 1, TTMON_TT_HOW_ONLY); /* no such process: there is nothing else it can have used */
+	ask(1u << 30, 0, 1, TTMON_TT_HOW_ONLY); /* no such process: it can have used only this chip */
 	ask(1u << 30, 1, 2, TTMON_TT_HOW_ONLY);
 	ask(1u << 30, 2, 0, TTMON_TT_HOW_NONE);
 }
@@ -597,7 +598,7 @@ static void test_no_chips(void **state)
 	(void)state;
 	assert_int_equal(refresh(), 0);
 	ask((uint32_t)getpid(), 0, 0, TTMON_TT_HOW_NONE);
-	/* They come: what was asked before is told. */
+	/* The chips appear: earlier questions are answered. */
 	tree_chip(0, "0000:41:00.0", "n150", "0100018011732099", NULL);
 	assert_int_equal(refresh(), 1);
 	assert_int_equal(nr_procs, 2);
@@ -621,10 +622,10 @@ static void test_bounds(void **state)
 	for (uint32_t i = 0; i < TTIDENT_PROCS + 10; i++)
 		ask((1u << 30) + i, 0, 1, TTMON_TT_HOW_ONLY);
 	assert_int_equal(t->nr_procs, TTIDENT_PROCS);
-	assert_int_equal(t->procs[0].tgid, (1u << 30) + 10); /* the oldest went */
+	assert_int_equal(t->procs[0].tgid, (1u << 30) + 10); /* the oldest was dropped */
 }
 
-/* A process id that was given anew has nothing of its predecessor's answers. */
+/* A reused process id gets none of the answers about its predecessor. */
 static void test_reused_pid(void **state)
 {
 	(void)state;
@@ -646,7 +647,7 @@ static void test_mapped(void **state)
 	(void)state;
 	mixed_tree();
 	c = child_with(NULL);
-	child_do(&c, "look", shm_file(0x0100014511732099ULL << 8, 1)); /* a monitor */
+	child_do(&c, "look", shm_file(0x0100014511732099ULL << 8, 1)); /* opened by a monitoring program */
 	ask((uint32_t)c.pid, 0, 1, TTMON_TT_HOW_ORDER);
 	assert_int_equal(proc.flags, 0);
 	child_end(&c);
@@ -655,7 +656,7 @@ static void test_mapped(void **state)
 	child_do(&c, "map", shm_file(0x0100014511732099ULL << 8 | 1, 1));
 	ask((uint32_t)c.pid, 0, 4, TTMON_TT_HOW_MAPPED);
 	assert_int_equal(proc.flags, TTMON_TT_PROC_OWN_SHM);
-	ask((uint32_t)c.pid, 1, 2, TTMON_TT_HOW_ORDER); /* a second id: the file cannot be both */
+	ask((uint32_t)c.pid, 1, 2, TTMON_TT_HOW_ORDER); /* a second id: the file cannot have both */
 	assert_int_equal(proc.flags, TTMON_TT_PROC_OWN_SHM);
 	ask((uint32_t)c.pid, 0, 4, TTMON_TT_HOW_MAPPED);
 	child_end(&c);
@@ -664,7 +665,7 @@ static void test_mapped(void **state)
 	child_do(&c, "map", shm_file(0x0100014511732099ULL << 8, 1));
 	ask((uint32_t)c.pid, 0, 1, TTMON_TT_HOW_ORDER); /* two files */
 	child_end(&c);
-	/* The board id is in the key, and the board has one chip: the unique id is learned from the name. */
+	/* The board id is in the key, and the board has one chip: the name gives the unique id. */
 	c = child_with("1,2");
 	nr_chips = 0;
 	child_do(&c, "map", shm_file(0x0100041000033020ULL << 5 | 3, 3));
@@ -672,14 +673,14 @@ static void test_mapped(void **state)
 	assert_int_equal(nr_chips, 1);
 	assert_int_equal(told[0].unique_id, 0x0100041000033020ULL << 5 | 3);
 	child_end(&c);
-	/* It might be either half: nothing is learned. */
+	/* It may be either half: the name gives nothing. */
 	c = child_with("1");
 	child_do(&c, "map", shm_file(0x251732099, 3));
 	nr_chips = 0;
 	ask((uint32_t)c.pid, 0, 2, TTMON_TT_HOW_VISIBLE);
 	assert_int_equal(nr_chips, 0);
 	child_end(&c);
-	/* Its own provider knows better than the name of a file. */
+	/* The process's own provider takes precedence over the name of a file. */
 	c = child_with(NULL);
 	provider((uint32_t)c.pid, 0, 0x0100041000033020ULL << 8, 1, TTMON_TT_HOW_PROVIDER);
 	child_do(&c, "map", shm_file(0x010001801172d01aULL << 8, 1));
@@ -722,13 +723,13 @@ static void test_provider_v1(void **state)
 	nr_chips = 0;
 	provider(me, 1, 0x0100014511732099ULL << 8, 2, TTMON_TT_HOW_PROVIDER);
 	provider(me, 3, 0x0100014511732099ULL << 8 | 1, 4, TTMON_TT_HOW_PROVIDER);
-	provider(me, 0, 0x010001801172d01aULL << 8, 3, TTMON_TT_HOW_PROVIDER); /* against the bus order: it knows */
+	provider(me, 0, 0x010001801172d01aULL << 8, 3, TTMON_TT_HOW_PROVIDER); /* against the bus order */
 	ask(me, 0, 3, TTMON_TT_HOW_PROVIDER);
 	assert_int_equal(nr_chips, 0);
-	/* A location that no chip of the board has: the board has one. */
+	/* A location that no chip of the board has: the board has one chip. */
 	shm_file(0x0100041000033020ULL << 8 | 9, 1);
 	provider(me, 2, 0x0100041000033020ULL << 8 | 9, 1, TTMON_TT_HOW_PROVIDER);
-	assert_int_equal(nr_chips, 0); /* the file is still named as it was */
+	assert_int_equal(nr_chips, 0); /* the name of the file is unchanged */
 	assert_int_equal(t->chips[0].fact.key_v1, 0x0100041000033020ULL << 8);
 }
 
@@ -743,7 +744,7 @@ static void test_provider_disabled(void **state)
 	assert_int_equal(proc.how, TTMON_TT_HOW_PROVIDER);
 	assert_int_equal(proc.flags, 0);
 	ask(me, 1, 2, TTMON_TT_HOW_ORDER);
-	/* Another is not: what was told before is told again. */
+	/* Another key is different: earlier answers are sent again. */
 	nr_procs = 0;
 	ttmon_ttident_provider(t, me, 2, 0x010001801172d01aULL << 8, false);
 	assert_int_equal(nr_procs, 3);
@@ -757,22 +758,22 @@ static void test_provider_unique(void **state)
 	(void)state;
 	mixed_tree();
 	nr_chips = 0;
-	provider(me, 1, 0x251732099, 2, TTMON_TT_HOW_PROVIDER); /* N300: its low word is the board, mangled */
+	provider(me, 1, 0x251732099, 2, TTMON_TT_HOW_PROVIDER); /* N300: the low word is the board, mangled */
 	assert_int_equal(nr_chips, 1);
 	assert_int_equal(told[0].index, 2);
 	assert_int_equal(told[0].unique_id, 0x251732099);
 	provider(me, 3, 0x351732099, 4, TTMON_TT_HOW_PROVIDER);
 	assert_int_equal(nr_chips, 2);
 	assert_int_equal(told[1].index, 4);
-	provider(me, 0, 0x0100041000033020ULL << 5 | 1, 1, TTMON_TT_HOW_PROVIDER); /* linked P150 */
+	provider(me, 0, 0x0100041000033020ULL << 5 | 1, 1, TTMON_TT_HOW_PROVIDER); /* a linked P150 */
 	provider(me, 2, 0x10172d01a, 3, TTMON_TT_HOW_PROVIDER);
 	assert_int_equal(nr_chips, 4);
-	/* Known now, whatever the logical id; told once. */
+	/* The chips are known now, for any logical id; they are reported once. */
 	provider(1u << 30, 7, 0x351732099, 4, TTMON_TT_HOW_PROVIDER);
 	provider(1u << 30, 8, 0x251732099, 2, TTMON_TT_HOW_PROVIDER);
 	assert_int_equal(nr_chips, 4);
-	assert_int_equal(refresh(), 0); /* sysfs does not know it: it stays */
-	/* Older UMD, another order: near halves come first all the same. */
+	assert_int_equal(refresh(), 0); /* sysfs does not have it: it stays */
+	/* An older UMD with another order: local halves still come first. */
 	t->chips[1].fact.unique_id = t->chips[3].fact.unique_id = 0;
 	provider(me, 0, 0x251732099, 2, TTMON_TT_HOW_PROVIDER);
 	t->chips[1].fact.unique_id = 0;
@@ -780,8 +781,8 @@ static void test_provider_unique(void **state)
 }
 
 /*
- * An order that is not the bus order (older UMD): the board is in the key, and near halves come first
- * whatever the order.
+ * An order that is not the bus order (older UMD): the board is in the key, and local halves come first
+ * in any order.
  */
 static void test_provider_other_order(void **state)
 {
@@ -805,15 +806,15 @@ static void test_provider_p300(void **state)
 	tree_chip(1, "0000:03:00.0", "p300c", "0100046000044001", "0000000000AA0001");
 	tree_chip(0, "0000:04:00.0", "p300c", "0100046000044001", "0000000000AA0002");
 	assert_int_equal(refresh(), 2);
-	/* The location is the other way round than was assumed: the logical id decides. */
+	/* The location is the reverse of what was assumed: the logical id decides. */
 	provider(me, 0, 0x0100046000044001ULL << 5 | 1, 1, TTMON_TT_HOW_PROVIDER);
 	provider(me, 1, 0x0100046000044001ULL << 5, 2, TTMON_TT_HOW_PROVIDER);
 	assert_int_equal(t->chips[0].fact.unique_id, 0x0100046000044001ULL << 5 | 1);
-	/* Version 1 gave both the same key. */
+	/* Version 1 gave the same key to both. */
 	shm_file(0x0100046000044001ULL << 8, 1);
 	provider(me, 1, 0x0100046000044001ULL << 8, 2, TTMON_TT_HOW_PROVIDER);
 	provider(me, 0, 0x0100046000044001ULL << 8, 1, TTMON_TT_HOW_PROVIDER);
-	/* The ASIC id is proof too. */
+	/* The ASIC id is a proof too. */
 	provider(me, 0, 0xaa0002, 2, TTMON_TT_HOW_PROVIDER);
 	assert_int_equal(t->chips[1].fact.unique_id, 0xaa0002);
 }
@@ -831,13 +832,13 @@ static void test_provider_galaxy(void **state)
 	}
 	assert_int_equal(refresh(), 32);
 	nr_chips = 0;
-	/* The unique id is no function of what sysfs says: taken for the chip that the logical id means. */
+	/* The unique id cannot be computed from sysfs: it is assigned to the chip of the logical id. */
 	for (uint32_t i = 0; i < 32; i++)
 		provider(me, i, 0xdead000000 + i, i + 1, TTMON_TT_HOW_PROVIDER);
 	assert_int_equal(nr_chips, 32);
-	/* Another process with one chip of them. */
+	/* Another process that uses one of these chips. */
 	provider(1u << 30, 0, 0xdead000000 + 17, 18, TTMON_TT_HOW_PROVIDER);
-	/* A claim for a chip whose id is known: not that one, and no chip of sysfs. */
+	/* An id for a chip whose id is known: it belongs neither to that chip nor to any chip of sysfs. */
 	provider(me, 5, 0xbad, 33, TTMON_TT_HOW_PROVIDER);
 	assert_int_equal(told[32].flags, TTMON_TT_CHIP_LEARNED);
 	assert_int_equal(t->chips[5].fact.unique_id, 0xdead000005);
@@ -845,7 +846,7 @@ static void test_provider_galaxy(void **state)
 	provider(me, 6, 0x0100047000660000ULL << 8 | 0x35, 29, TTMON_TT_HOW_PROVIDER);
 }
 
-/* UMD without an id of the chip gives the logical id as the key. */
+/* A UMD without a chip id gives the logical id as the key. */
 static void test_provider_fallback(void **state)
 {
 	(void)state;
@@ -858,7 +859,7 @@ static void test_provider_fallback(void **state)
 		assert_int_equal(t->chips[i].fact.unique_id, 0);
 }
 
-/* Wrong boards: a key with another board's id, or none at all, is not that chip. */
+/* Wrong boards: a key with the id of another board, or with none, does not belong to that chip. */
 static void test_provider_contradiction(void **state)
 {
 	uint32_t me = (uint32_t)getpid();
@@ -868,11 +869,11 @@ static void test_provider_contradiction(void **state)
 	provider(me, 0, 0x0100041000033029ULL << 5, 5, TTMON_TT_HOW_PROVIDER);
 	assert_int_equal(t->chips[0].fact.unique_id, 0);
 	assert_int_equal(t->chips[4].fact.flags, TTMON_TT_CHIP_LEARNED);
-	provider(me, 2, 0x0100041000033020ULL << 5, 1, TTMON_TT_HOW_PROVIDER); /* the board, not the order */
+	provider(me, 2, 0x0100041000033020ULL << 5, 1, TTMON_TT_HOW_PROVIDER); /* the board decides, not the order */
 	provider(me, 3, 0x0100041000033029ULL << 5, 5, TTMON_TT_HOW_PROVIDER);
 }
 
-/* No driver: a chip is what the processes call it. */
+/* Without a driver a chip has the key that the processes use. */
 static void test_learned(void **state)
 {
 	uint32_t me = (uint32_t)getpid();
@@ -898,7 +899,7 @@ static void test_learned(void **state)
 	child_do(&c, "map", shm_file(123456789, 3));
 	ask((uint32_t)c.pid, 0, 3, TTMON_TT_HOW_MAPPED);
 	child_end(&c);
-	assert_int_equal(refresh(), 0); /* not gone: never there */
+	assert_int_equal(refresh(), 0); /* it is not reported as removed: it never existed */
 	/* As many as are kept. */
 	for (uint64_t i = 0; i < TTIDENT_LEARNED + 10; i++)
 		ttmon_ttident_provider(t, me, 5, 1000000 + i, false);
@@ -917,11 +918,11 @@ static void test_refresh(void **state)
 	assert_int_equal(told[3].index, 4);
 	assert_int_equal(told[3].flags, TTMON_TT_CHIP_REMOTE);
 	assert_int_equal(refresh(), 0);
-	tree_attr(0, "tt_aiclk", "500"); /* not what a fact holds */
+	tree_attr(0, "tt_aiclk", "500"); /* a fact does not contain it */
 	assert_int_equal(refresh(), 0);
 	assert_int_equal(ttmon_ttident_chips(t, &n)[1].aiclk_mhz, 500);
 	assert_int_equal(n, 4);
-	/* Gone, and back. */
+	/* Removed, and back. */
 	tree_drop(0);
 	assert_int_equal(refresh(), 2);
 	assert_int_equal(told[0].index, 2);
@@ -937,13 +938,13 @@ static void test_refresh(void **state)
 	assert_int_equal(told[0].index, 2);
 	assert_int_equal(told[0].flags, 0);
 	assert_int_equal(told[1].index, 4);
-	/* The tree is unreadable for once: nothing has changed. */
+	/* The tree cannot be read once: nothing has changed. */
 	assert_int_equal(rename(tree_path("sys"), tree_path("away")), 0);
 	assert_int_equal(refresh(), 0);
 	assert_int_equal(rename(tree_path("away"), tree_path("sys")), 0);
 }
 
-/* In a reset a chip stays what it was; so does its far half. */
+/* During a reset a chip keeps its data; so does its remote half. */
 static void test_refresh_reset(void **state)
 {
 	(void)state;
@@ -964,7 +965,7 @@ static void test_refresh_reset(void **state)
 	assert_false(t->chips[3].resetting);
 }
 
-/* Numbers may be dealt anew in a reset: the bus address counts. */
+/* A reset may assign the numbers in another order: the bus address counts. */
 static void test_refresh_renumbered(void **state)
 {
 	(void)state;
@@ -985,7 +986,7 @@ static void test_refresh_renumbered(void **state)
 	ask((uint32_t)getpid(), 2, 5, TTMON_TT_HOW_ORDER);
 }
 
-/* The only card's unique id is a guess that a second card, or a process, takes back. */
+/* The unique id of the only card is a guess; a second card, or a process, revokes it. */
 static void test_refresh_unique(void **state)
 {
 	(void)state;
@@ -1030,7 +1031,7 @@ static void test_redirect(void **state)
 
 /* ---- meshes ---- */
 
-/* As a helper does it. */
+/* Does what a helper does. */
 static void ask_mesh(const struct ttmon_ttmesh_ask *ask)
 {
 	struct ttmon_helper_out out = { .fd = -1 };
@@ -1060,7 +1061,7 @@ static void test_mesh(void **state)
 	assert_int_equal(mesh.dev[0].device, (uintptr_t)dev[1]);
 	assert_int_equal(mesh.dev[0].logical, 9);
 	assert_int_equal(mesh.dev[1].logical, 3);
-	want.vt_device = 0; /* never seen one */
+	want.vt_device = 0; /* no mesh was ever seen */
 	ask_mesh(&want);
 	assert_int_equal(mesh.e.count, 0);
 	want.tgid = 1u << 30;
@@ -1071,7 +1072,7 @@ static void test_mesh(void **state)
 	assert_int_equal(mesh.e.h.tgid, 1u << 30);
 }
 
-/* /dev as a tmpfs that nobody else sees. */
+/* Mounts a tmpfs on /dev that no other process sees. */
 static bool own_dev(void)
 {
 	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))

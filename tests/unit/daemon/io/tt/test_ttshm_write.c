@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * test_ttshm_write.c: io/tt/shm*.c, the writer of tt_device_<key>_memory files, in a directory of its
- * own. Offsets are those of the fact sheet, by number. What needs root (another owner, trusted
- * attributes, a small tmpfs) is skipped without.
+ * own. Offsets are given as numbers. Tests that need root (another owner, trusted attributes, a small
+ * tmpfs) are skipped without it.
  *
- * Storing a word is wrapped by the linker: every store of the code under test is looked at, and after
- * each the file must be a state that readers may see.
+ * The linker wraps the storing of a word: every store of the code under test is intercepted, and after
+ * each one the file must be in a state that readers may see.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -45,8 +45,8 @@ static char dir[64], path[128];
 static struct {
 	bool watch, grows; /* grows: no entry that num_active_processes counts may be empty at any time */
 	unsigned int version, stores, bad;
-	int fail_after; /* stores, then ENOSPC; -1: never */
-	int cut_after;	/* stores, then the file is cut short; -1: never */
+	int fail_after; /* fail with ENOSPC after this many stores; -1: never */
+	int cut_after;	/* truncate the file after this many stores; -1: never */
 	unsigned int by_pwrite;
 	size_t last; /* offset of the last store */
 } hook = { .fail_after = -1, .cut_after = -1 };
@@ -78,7 +78,10 @@ static uint32_t at32(const uint8_t *b, size_t off)
 	return v;
 }
 
-/* Could a reader make sense of it? No process twice, no more with processes than on the chip. */
+/*
+ * Returns true if the file is valid for a reader: no process is in it twice, and the processes do not
+ * have more than the chip.
+ */
 static bool is_possible(const uint8_t *b, unsigned int version)
 {
 	const struct off *o = &offs[version];
@@ -225,7 +228,7 @@ static void check_state(const struct ttmon_ttshm_report *r, enum ttmon_ttshm_sta
 	assert_int_equal(r->err, err);
 }
 
-/* An image as a program makes it, without our mark. */
+/* An image as a program of tt-metal makes it, without the daemon's mark. */
 static void program_file(unsigned int version, uint32_t references, uint32_t pid, uint64_t dram)
 {
 	union ttmon_ttshm_image img = { .words = { 0 } };
@@ -250,7 +253,7 @@ static void check_untouched(const uint8_t *before)
 	assert_memory_equal(b, before, sizeof(b));
 }
 
-/* A pid that is nobody's. */
+/* Returns the pid of no process. */
 static uint32_t dead_pid(void)
 {
 	pid_t pid = fork();
@@ -300,7 +303,7 @@ static void version_1_is_byte_exact(void **state)
 	check_state(publish(w, u, 2, NOW), TTMON_TTSHM_PUBLISHED, 0);
 	assert_int_equal(slurp(path, b), 9280);
 	check_common(b, 1, u);
-	/* Further chips are unused: zeros; so is the padding up to our mark. */
+	/* Further chips are unused, so they are zeros; so is the padding before the mark. */
 	for (size_t i = 96 + 56; i < 992; i++)
 		assert_int_equal(b[i], 0);
 	for (size_t i = 9184; i < 9248; i++)
@@ -344,7 +347,10 @@ static void versions_2_to_4_are_byte_exact(void **state)
 	}
 }
 
-/* In the mark and nowhere else; they change alone, go with the last one, and stay with no user. */
+/*
+ * Flags are in the mark and nowhere else. They change alone, are removed with the last user, and stay
+ * without users.
+ */
 static void flags_are_in_the_mark(void **state)
 {
 	const struct ttmon_ttshm_user u = user(101, "x", 77);
@@ -522,7 +528,7 @@ static void entry_is_there_before_it_is_counted(void **state)
 	}
 }
 
-/* Bytes that go from one process to another are never with both. */
+/* Bytes that move from one process to another are never counted for both. */
 static void bytes_change_hands(void **state)
 {
 	(void)state;
@@ -556,14 +562,14 @@ static void more_users_than_entries(void **state)
 	for (uint32_t i = 0; i < 80; i++)
 		u[i] = user(i + 1, "many", 1000);
 	u[5].tgid = 0;
-	u[6].tgid = UINT32_MAX; /* no pid that a file can say */
+	u[6].tgid = UINT32_MAX; /* a pid that a file cannot store */
 	r = publish(w, u, 80, NOW);
 	check_state(r, TTMON_TTSHM_PUBLISHED, 0);
 	assert_int_equal(r->left_out, 16);
 	slurp(path, b);
 	assert_int_equal(at32(b, 4), 64);
 	assert_int_equal(at64(b, 48), 80000);
-	/* The first ten end: others get their entries. */
+	/* The first ten end: other processes get their entries. */
 	r = publish(w, u + 10, 70, NOW + 1);
 	assert_int_equal(r->left_out, 6);
 	slurp(path, b);
@@ -634,7 +640,7 @@ static void chip_that_leaves_gets_zeros(void **state)
 		assert_int_equal(at64(b, 48), 5000);
 		assert_int_equal(at64(b, 16), 1);
 		ttmon_ttshm_writer_free(w);
-		/* It stays, and says nothing of us any more but that it is ours. */
+		/* The file stays, and only its mark shows that it is the daemon's. */
 		check_zeros(version, 0);
 		slurp(path, b);
 		assert_int_equal(at32(b, offs[version].size - 24), 0);
@@ -656,14 +662,14 @@ static void idle_chip_of_a_user_file_waits(void **state)
 	check_zeros(3, 0);
 	ttmon_ttshm_writer_free(w);
 	unlink(path);
-	/* Version 1 is everybody's: an idle chip is worth a file. */
+	/* Version 1 is used by every program: an idle chip gets a file too. */
 	w = writer(1);
 	check_state(publish(w, NULL, 0, NOW), TTMON_TTSHM_PUBLISHED, 0);
 	check_zeros(1, 0);
 	ttmon_ttshm_writer_free(w);
 }
 
-/* ---- what is in the way ---- */
+/* ---- existing files ---- */
 
 static void foreign_file_is_only_read(void **state)
 {
@@ -687,7 +693,10 @@ static void foreign_file_is_only_read(void **state)
 		check_untouched(before);
 		unlink(path);
 
-		/* Its process is gone, but somebody has it mapped; then nobody: stale, and still not ours. */
+		/*
+		 * Its process has ended, but a process has it mapped; then none has: the file is stale, and still
+		 * foreign.
+		 */
 		program_file(version, 1, dead_pid(), 123456);
 		slurp(path, before);
 		fd = open(path, O_RDWR | O_CLOEXEC);
@@ -699,7 +708,7 @@ static void foreign_file_is_only_read(void **state)
 		munmap(map, 8192);
 		check_state(publish(w, &u, 1, NOW), TTMON_TTSHM_FOREIGN, -ESTALE);
 		check_untouched(before);
-		/* When it goes, the next publish is ours. */
+		/* When it is removed, the next publish makes a file of the daemon. */
 		unlink(path);
 		check_state(publish(w, &u, 1, NOW), TTMON_TTSHM_PUBLISHED, 0);
 		ttmon_ttshm_writer_free(w);
@@ -707,7 +716,7 @@ static void foreign_file_is_only_read(void **state)
 	}
 }
 
-/* A file that we know, and then another of that name. */
+/* A known file is replaced by another one of that name. */
 static void exchanged_file(void **state)
 {
 	const struct ttmon_ttshm_user u = user((uint32_t)getpid(), "a", 5000);
@@ -737,13 +746,13 @@ static void hostile_names(void **state)
 	snprintf(target, sizeof(target), "%s/target", dir);
 	snprintf(other, sizeof(other), "%s/other", dir);
 
-	/* A link to nothing: nothing is made there. */
+	/* A link without a target: no target is created. */
 	assert_int_equal(symlink(target, path), 0);
 	check_state(publish(w, &u, 1, NOW), TTMON_TTSHM_REFUSED, -ELOOP);
 	assert_int_equal(access(target, F_OK), -1);
 	unlink(path);
 
-	/* A link, symbolic or hard, to a file that is ours in every respect. */
+	/* A symbolic or hard link to a file that is the daemon's in every respect. */
 	check_state(publish(w, &u, 1, NOW), TTMON_TTSHM_PUBLISHED, 0);
 	ttmon_ttshm_writer_free(w);
 	assert_int_equal(rename(path, target), 0);
@@ -765,7 +774,7 @@ static void hostile_names(void **state)
 	check_state(publish(w, &u, 1, NOW), TTMON_TTSHM_REFUSED, -EINVAL);
 	rmdir(path);
 
-	/* A file that is known and then exchanged for a link. */
+	/* A known file that is replaced by a link. */
 	check_state(publish(w, &u, 1, NOW), TTMON_TTSHM_PUBLISHED, 0);
 	assert_int_equal(rename(path, other), 0);
 	assert_int_equal(symlink(other, path), 0);
@@ -786,20 +795,22 @@ static void odd_sizes(void **state)
 	struct stat st;
 
 	(void)state;
-	/* Not ours: an empty file, and one that is all mark. */
+	/* These are foreign: an empty file, and one that has nothing but the mark. */
 	assert_true(close(open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0644)) == 0);
 	check_state(publish(w, &u, 1, NOW), TTMON_TTSHM_FOREIGN, -ESTALE);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_size, 0);
 	unlink(path);
-	/* Ours, grown by somebody: we never shrink a file. */
+	/* The daemon's file was enlarged by another process: the daemon never shrinks a file. */
 	check_state(publish(w, &u, 1, NOW), TTMON_TTSHM_PUBLISHED, 0);
 	assert_int_equal(truncate(path, 1 << 20), 0);
 	check_state(publish(w, &u, 1, NOW + 1), TTMON_TTSHM_REFUSED, -EFBIG);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_size, 1 << 20);
 	unlink(path);
-	/* Ours, cut short by its owner while a reader has it mapped: whole again. */
+	/*
+	 * The daemon's file is truncated by its owner while a reader has it mapped: it becomes complete again.
+	 */
 	check_state(publish(w, &u, 1, NOW), TTMON_TTSHM_PUBLISHED, 0);
 	for (off_t size = 0; size < 8576; size += 4000) {
 		assert_int_equal(truncate(path, size), 0);
@@ -808,7 +819,7 @@ static void odd_sizes(void **state)
 		assert_int_equal(at64(b, 48), 5000);
 		assert_int_equal(at64(b, 88 + 48), 0xffffffff);
 	}
-	/* Removed: made again. */
+	/* It is removed, and made again. */
 	unlink(path);
 	check_state(publish(w, &u, 1, NOW + 3), TTMON_TTSHM_PUBLISHED, 0);
 	assert_int_equal(slurp(path, b), 8576);
@@ -829,7 +840,7 @@ static void missing_directory(void **state)
 	ttmon_ttshm_writer_free(w);
 }
 
-/* A store that fails in the middle: refused, and the next publish puts everything right. */
+/* A store fails in the middle: the result is refused, and the next publish repairs everything. */
 static void store_fails_half_way(void **state)
 {
 	struct ttmon_ttshm_user u[] = { user(11, "a", 5000), user(12, "b", 70) };
@@ -852,7 +863,7 @@ static void store_fails_half_way(void **state)
 	ttmon_ttshm_writer_free(w);
 }
 
-/* In a mount namespace of its own; exit status 77: not allowed here. */
+/* Runs in a mount namespace of its own; exit status 77: that is not allowed here. */
 static int on_a_full_disk(void)
 {
 	const struct ttmon_ttshm_user u = user(11, "a", 5000);
@@ -872,7 +883,7 @@ static int on_a_full_disk(void)
 		return 1;
 	ttmon_ttshm_publish(w, &c, 1, NOW);
 	r = ttmon_ttshm_reports(w, &n);
-	/* Refused, and nothing of it is to be seen. */
+	/* It is refused, and leaves no file. */
 	if (r->state != TTMON_TTSHM_REFUSED || r->err != -ENOSPC || !access(path, F_OK))
 		return 2;
 	if (ftruncate(fd, 0))
@@ -905,7 +916,7 @@ static void full_disk(void **state)
 	assert_int_equal(r, 0);
 }
 
-/* ---- whose it is ---- */
+/* ---- the owner of a file ---- */
 
 static int publish_and_die(void)
 {
@@ -915,7 +926,7 @@ static int publish_and_die(void)
 
 	c[1].key = 12;
 	ttmon_ttshm_publish(w, c, 2, NOW);
-	return 0; /* no free: killed */
+	return 0; /* without ttmon_ttshm_writer_free(): the process is killed */
 }
 
 static void restart_takes_over(void **state)
@@ -932,7 +943,7 @@ static void restart_takes_over(void **state)
 	assert_int_equal(stat(path, &before), 0);
 	w = writer(1);
 	check_state(publish(w, &u, 1, NOW + 5), TTMON_TTSHM_PUBLISHED, 0);
-	/* The same file, and its figures set anew, not added to. */
+	/* It is the same file, and its figures are set again, not added to. */
 	assert_int_equal(stat(path, &after), 0);
 	assert_int_equal(before.st_ino, after.st_ino);
 	slurp(path, b);
@@ -941,7 +952,7 @@ static void restart_takes_over(void **state)
 	assert_int_equal(at64(b, 16), 1);
 	assert_int_equal(at64(b, 992), 12);
 	assert_int_equal(at64(b, 992 + 128), 0);
-	/* The chip that nobody uses now was cleared, too. */
+	/* The file of the chip that has no users now was cleared, too. */
 	snprintf(path, sizeof(path), "%s/tt_device_12_memory", dir);
 	check_zeros(1, 0);
 	ttmon_ttshm_writer_free(w);
@@ -960,7 +971,7 @@ static void leftover_of_another_version(void **state)
 	w = writer(3);
 	ttmon_ttshm_publish(w, &c, 1, NOW);
 	check_zeros(1, 0);
-	/* The same name, too long a file. */
+	/* The same name, but the file is too long. */
 	check_state(publish(w, &u, 1, NOW), TTMON_TTSHM_REFUSED, -EFBIG);
 	ttmon_ttshm_writer_free(w);
 }
@@ -1030,7 +1041,7 @@ static void other_daemon_keeps_its_files(void **state)
 	close(child_pipe[1]);
 }
 
-/* A program of tt-metal on a file of ours, as the fact sheet says it attaches and detaches. */
+/* A program of tt-metal on a file of the daemon: it attaches and detaches as UMD does. */
 struct program {
 	uint8_t *map;
 };
@@ -1081,8 +1092,8 @@ static void program_attaches(void **state)
 	publish(w, u, 2, NOW);
 	attach(&p);
 	allocate(&p, 4242, 1 << 20);
-	allocate(&p, 12, 7); /* its entry is the one we made */
-	/* Ours is taken out, what the programs put there stays, and so it goes on. */
+	allocate(&p, 12, 7); /* its entry is the one that the daemon made */
+	/* The daemon's figures are removed, those of the programs stay, and the file is used further. */
 	check_state(publish(w, u, 2, NOW + 1), TTMON_TTSHM_FOREIGN, 0);
 	slurp(path, b);
 	assert_int_equal(at64(b, 48), (1 << 20) + 7);
@@ -1098,7 +1109,7 @@ static void program_attaches(void **state)
 	for (unsigned int i = 0; i < 3; i++)
 		check_state(publish(w, u, 2, NOW + 2), TTMON_TTSHM_FOREIGN, 0);
 	assert_int_equal(watched(), 0);
-	/* Killed: nothing is taken back, but nobody has the file. */
+	/* The program is killed: its figures are not removed, but no process has the file. */
 	munmap(p.map, 8576);
 	check_state(publish(w, u, 2, NOW + 3), TTMON_TTSHM_PUBLISHED, 0);
 	slurp(path, b);
@@ -1106,7 +1117,7 @@ static void program_attaches(void **state)
 	assert_int_equal(at32(b, 4), 2);
 	assert_int_equal(at64(b, 16), 1);
 	assert_int_equal(at64(b, 856 + 240), 0);
-	/* One more, which leaves in order, while the daemon is being replaced. */
+	/* Another program, which ends normally while the daemon is being replaced. */
 	attach(&p);
 	ttmon_ttshm_writer_free(w);
 	slurp(path, b);
@@ -1121,7 +1132,7 @@ static void program_attaches(void **state)
 	ttmon_ttshm_writer_free(w);
 }
 
-/* reference_count 0: tt-metal of another version makes the file its own. */
+/* With reference_count 0 a tt-metal of another version takes over the file. */
 static void program_takes_an_idle_file(void **state)
 {
 	const struct ttmon_ttshm_user u = user(11, "a", 5000);
@@ -1140,7 +1151,7 @@ static void program_takes_an_idle_file(void **state)
 	check_state(publish(w, &u, 1, NOW + 1), TTMON_TTSHM_FOREIGN, 0);
 	check_untouched(before);
 	munmap(p.map, 8576);
-	/* Without the mark inside, it is still the file that we made. */
+	/* Without the mark inside, it is still the file that the daemon made. */
 	check_state(publish(w, &u, 1, NOW + 2), TTMON_TTSHM_PUBLISHED, 0);
 	slurp(path, b);
 	assert_int_equal(at32(b, 0), 3);
@@ -1149,8 +1160,8 @@ static void program_takes_an_idle_file(void **state)
 }
 
 /*
- * Version 4 takes over what has no living process: nothing of ours is in it then, and nothing must be
- * taken out.
+ * Version 4 takes over a file without living processes: then it has no figures of the daemon, and none
+ * must be removed.
  */
 static void program_takes_a_used_file(void **state)
 {
@@ -1176,8 +1187,8 @@ static void program_takes_a_used_file(void **state)
 }
 
 /*
- * tt_smi takes a process for dead (EPERM) and subtracts without stopping at 0; tt-mgmt keeps the file
- * mapped while it does.
+ * tt_smi takes a process for dead (EPERM) and subtracts below 0; tt-mgmt keeps the file mapped
+ * meanwhile.
  */
 static void readers_cleanup_is_put_right(void **state)
 {
@@ -1213,7 +1224,7 @@ static bool can_be_root(void)
 	return ok;
 }
 
-/* A mark that anybody can write proves nothing in a file of somebody else's. */
+/* Every user can write a mark, so it proves nothing in a file of another user. */
 static void forged_mark(void **state)
 {
 	struct ttmon_ttshm_user u = user(11, "a", 5000);
@@ -1234,7 +1245,7 @@ static void forged_mark(void **state)
 		w = writer(version);
 		check_state(publish(w, &u, 1, NOW), TTMON_TTSHM_FOREIGN, -ESTALE);
 		ttmon_ttshm_writer_free(w);
-		/* Ours, but writable for others. */
+		/* The daemon's file, but other users may write it. */
 		assert_int_equal(chown(path, 0, 0), 0);
 		assert_int_equal(chmod(path, 0666), 0);
 		w = writer(version);
@@ -1286,7 +1297,7 @@ static void drop_admin(void)
 		_exit(11);
 }
 
-/* In a container: no trusted attributes. */
+/* In a container without trusted attributes. */
 static int without_xattrs(void)
 {
 	struct ttmon_ttshm_user u[] = { user(11, "a", 5000), user(12, "b", 10) };
@@ -1302,7 +1313,7 @@ static int without_xattrs(void)
 	w = writer(3);
 	check_state(publish(w, u, 1, NOW), TTMON_TTSHM_PUBLISHED, 0);
 	ttmon_ttshm_writer_free(w);
-	/* For another user it is not ours: who knows who made it. */
+	/* For another user the file is foreign: it is unknown which process made it. */
 	slurp(path, before);
 	w = writer(3);
 	check_state(publish(w, u + 1, 1, NOW), TTMON_TTSHM_FOREIGN, -ESTALE);
@@ -1320,8 +1331,8 @@ static void marks_without_xattrs(void **state)
 }
 
 /*
- * The owner cuts the file short between two stores: the mapped one that comes next is SIGBUS, and the
- * rest goes by pwrite().
+ * The owner truncates the file between two stores: the next store to the mapping raises SIGBUS, and
+ * the others use pwrite().
  */
 static void cut_short_while_storing(void **state)
 {
@@ -1340,7 +1351,7 @@ static void cut_short_while_storing(void **state)
 	hook.cut_after = 1;
 	publish(w, &u, 1, NOW + 1);
 	assert_true(hook.by_pwrite > 0);
-	/* What was stored before is gone; it is noticed, and the file is whole again. */
+	/* The earlier stores are lost; this is noticed, and the file becomes complete again. */
 	hook.cut_after = -1;
 	publish(w, &u, 1, NOW + 2);
 	check_state(publish(w, &u, 1, NOW + 3), TTMON_TTSHM_PUBLISHED, 0);
@@ -1349,17 +1360,17 @@ static void cut_short_while_storing(void **state)
 	ttmon_ttshm_writer_free(w);
 }
 
-/* ---- readers and a writer at once ---- */
+/* ---- readers and a writer at the same time ---- */
 
 static atomic_bool stop;
 
-/* Halves that differ: a store that was seen half done. */
+/* The halves differ if a store was seen half done. */
 static bool is_whole(uint64_t v)
 {
 	return (uint32_t)v == v >> 32;
 }
 
-/* What a reader saw that cannot be: how often, and the last time. */
+/* Impossible values that a reader saw: how often, and the last time. */
 struct seen {
 	uint64_t bad, value;
 	const char *what;
@@ -1408,7 +1419,10 @@ static void *read_with_us(void *arg)
 
 	while (!stop) {
 		ttmon_ttshm_read(fd, strrchr(path, '/') + 1, r);
-		/* On a busy machine it can change in each of the tries; that is said, and nothing is shown. */
+		/*
+		 * On a busy machine the file can change during each of the tries: that is reported, and no figures are
+		 * shown.
+		 */
 		if (r->status == TTMON_TTSHM_TORN)
 			continue;
 		look(s, r->status == TTMON_TTSHM_OK, "read: the status", r->status);
@@ -1436,7 +1450,7 @@ static void readers_at_the_same_time(void **state)
 	pthread_create(&t[0], NULL, read_mapped, &seen[0]);
 	pthread_create(&t[1], NULL, read_mapped, &seen[1]);
 	pthread_create(&t[2], NULL, read_with_us, &seen[2]);
-	/* Three seconds at most, where the readers take all of a slow machine. */
+	/* It takes at most three seconds, in case the readers use all of a slow machine. */
 	for (unsigned int round = 0; round < 1500 && (round < 20 || ttmon_mono_ns() < end); round++) {
 		size_t n = 0;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * test_ttsys.c: io/tt/sys.c over trees of sysfs and procfs files: order, identity, keys, memory,
- * Galaxy trays, chips in reset, and attributes that are wrong in every way. The whole hosts of
+ * Galaxy trays, chips in reset, and attributes with every kind of invalid value. The complete hosts of
  * tests/standin/tt_tree.py are read too.
  */
 #define _GNU_SOURCE
@@ -107,7 +107,7 @@ static void test_n300(void **state)
 	assert_false(chips[0].resetting);
 	assert_int_equal(chips[0].fact.dram_bytes, 12ULL << 30);
 	assert_int_equal(chips[0].fact.l1_bytes, 64 * 1499136);
-	/* The far half: nothing of it is in sysfs. */
+	/* The remote half: sysfs has no data of it. */
 	assert_int_equal(chips[1].fact.flags, TTMON_TT_CHIP_REMOTE);
 	assert_int_equal(chips[1].fact.location, 1);
 	assert_int_equal(chips[1].fact.asic_id, 0);
@@ -118,7 +118,10 @@ static void test_n300(void **state)
 	assert_string_equal(chips[1].fact.card, "n300");
 }
 
-/* By bus address, not by number; far halves after all others, in the order of the near ones. */
+/*
+ * In the order of bus addresses, not of numbers; remote halves after all others, in the order of the
+ * local ones.
+ */
 static void test_order(void **state)
 {
 	(void)state;
@@ -137,7 +140,8 @@ static void test_order(void **state)
 }
 
 /*
- * The unique id is known from outside for the only card of a host, if it is one without a second chip.
+ * The unique id is known without asking the chip only for the single card of a host that has no second
+ * chip.
  */
 static void test_unique(void **state)
 {
@@ -155,7 +159,7 @@ static void test_unique(void **state)
 	assert_int_equal(chips[1].fact.unique_id, 0);
 }
 
-/* Chips of a P300 share the board id. A key is never that of two chips. */
+/* Chips of a P300 share the board id. Two chips never have the same key. */
 static void test_shared_boards(void **state)
 {
 	(void)state;
@@ -163,7 +167,7 @@ static void test_shared_boards(void **state)
 	tree_chip(1, "0000:03:00.0", "p300c", "0100046000044001", "0000000000000001");
 	tree_chip(2, "0000:05:00.0", "p300c", "0100046000044002", "0000000000000003");
 	tree_chip(3, "0000:06:00.0", "n150", "0100018000000001", NULL);
-	tree_chip(4, "0000:07:00.0", "n150", "0100018000000001", NULL); /* cannot be */
+	tree_chip(4, "0000:07:00.0", "n150", "0100018000000001", NULL); /* impossible: not accepted */
 	read_tree(5);
 	is_chip(0, 1, 0x300, 0x0100046000044001, 0x0004600004400100, 0);
 	is_chip(1, 0, 0x400, 0x0100046000044001, 0x0004600004400101, 0);
@@ -186,7 +190,7 @@ static void test_galaxy_trays(void **state)
 		{ "0000:06:00.0", "galaxy-blackhole", "0100047000000001", 1, 6 },
 		{ "0000:42:00.0", "galaxy-blackhole", "0100047000000002", 2, 2 },
 		{ "0000:c7:00.0", "galaxy-blackhole", "0100047000000003", 3, 7 },
-		{ "0000:84:00.0", NULL, "0100047000000004", 4, 4 },		  /* the board id says it too */
+		{ "0000:84:00.0", NULL, "0100047000000004", 4, 4 },		  /* the board id shows it too */
 		{ "0000:21:00.0", "galaxy-blackhole", "0100047000000005", 0, 0 }, /* no tray has this bus */
 	};
 
@@ -234,7 +238,7 @@ static void test_memory(void **state)
 		{ 0, TTMON_TT_WORMHOLE, "n150", 12, 72 * 1499136 },
 		{ 0, TTMON_TT_WORMHOLE, "unknown", 12, 0 },
 		{ 0x99, TTMON_TT_BLACKHOLE, "", 0, 0 },
-		{ 0x14, TTMON_TT_BLACKHOLE, "", 0, 0 }, /* the two contradict each other */
+		{ 0x14, TTMON_TT_BLACKHOLE, "", 0, 0 }, /* the two disagree */
 		{ 0, 0, NULL, 0, 0 },
 	};
 	uint64_t dram, l1;
@@ -263,9 +267,9 @@ static void test_reset(void **state)
 	assert_true(chips[1].resetting);
 	is_chip(1, 1, 0x200, 0, 0, 0);
 	assert_int_equal(chips[1].aiclk_mhz, -1);
-	assert_int_equal(chips[1].fact.arch, TTMON_TT_WORMHOLE); /* PCI says that much */
+	assert_int_equal(chips[1].fact.arch, TTMON_TT_WORMHOLE); /* known from PCI */
 	assert_int_equal(chips[1].fact.l1_bytes, 0);
-	/* Attributes that are not there are not a reset. */
+	/* Missing attributes do not mean a reset. */
 	for (int i = 0; i < 4; i++)
 		tree_attr(1, (const char *[]){ "tt_card_type", "tt_serial", "tt_asic_id", "tt_aiclk" }[i], NULL);
 	read_tree(3);
@@ -310,7 +314,8 @@ static void test_nonsense(void **state)
 			else if (i == ARRAY_SIZE(texts) + 1)
 				tree_bytes(path, binary, sizeof(binary));
 			else if (i == ARRAY_SIZE(texts) + 2)
-				assert_int_equal(mkfifo(path, 0600), 0); /* nobody writes: must not wait */
+				assert_int_equal(mkfifo(path, 0600), 0); /* a FIFO without a writer: the read must
+									  * not wait */
 			else
 				tree_link("/dev/zero", path);
 		}
@@ -349,7 +354,7 @@ static void test_names(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(no); i++)
 		tree_text(tree_path("sys/class/tenstorrent/%s/tt_serial", no[i]), "0100014511732099\n");
-	tree_attr(7, "tt_serial", "0100018511732099\n"); /* a plain folder, and no bus address to be had */
+	tree_attr(7, "tt_serial", "0100018511732099\n"); /* a plain folder, without a bus address */
 	tree_text(tree_path("sys/class/tenstorrent/tenstorrent!8"), "a file");
 	read_tree(2);
 	is_chip(0, 7, NONE, 0x0100018511732099, 0x0001851173209900, 0);
@@ -370,7 +375,7 @@ static void test_300_chips(void **state)
 		snprintf(serial, sizeof(serial), "%016" PRIX64, (uint64_t)0x0100014000000000 + i);
 		tree_chip(i, bdf, "n300", serial, NULL);
 	}
-	read_tree(TTMON_TTSYS_MAX); /* the first by number, and no room for far halves */
+	read_tree(TTMON_TTSYS_MAX); /* the first ones by number, and no room for remote halves */
 	for (size_t i = 0; i < nr; i++) {
 		assert_int_equal(chips[i].fact.flags, 0);
 		assert_true(chips[i].fact.ordinal < TTMON_TTSYS_MAX);
@@ -409,7 +414,7 @@ static void test_pids(void **state)
 	assert_int_equal(ttmon_ttsys_pids(&r, 5, pids, 4, &n), -ELOOP);
 }
 
-/* What tt_tree.py prints of each chip is what is read back. */
+/* The data that tt_tree.py prints of each chip is what is read back. */
 static void test_hosts(void **state)
 {
 	static const struct {
@@ -440,7 +445,7 @@ static void test_hosts(void **state)
 		snprintf(cmd, sizeof(cmd), "python3 tests/standin/tt_tree.py %s %s", hosts[i].kind, tree);
 		f = popen(cmd, "r");
 		assert_non_null(f);
-		/* The first line comes when the tree is there. */
+		/* The first line is printed when the tree is complete. */
 		first = fgets(line, sizeof(line), f);
 		read_tree(hosts[i].chips);
 		for (; first; first = fgets(line, sizeof(line), f)) {
@@ -468,7 +473,7 @@ static void test_hosts(void **state)
 			unique += !!c->unique_id;
 			keys += !!c->key_v1;
 			assert_true(c->dram_bytes && c->l1_bytes && c->arch);
-			/* Where numbers and bus order disagree on purpose. */
+			/* On purpose, numbers and bus order disagree here. */
 			if (!strcmp(hosts[i].kind, "galaxy-wormhole"))
 				assert_int_equal(c->ordinal, (c->tray - 1) * 8 + c->chip - 1);
 		}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_unwinder.c: the process that unwinds, with files that come, that do not come, and that are
- * late: a late one holds one stack up and no other, and is used when it is there.
+ * test_unwinder.c: the process that unwinds, with files that arrive, that never arrive, and that are
+ * late: a late file delays one stack and no other, and is used when it is there.
  *
- * It is part of the daemon, not of the archive that unit tests are linked with: its source is
+ * The process is part of the daemon, not of the archive that unit tests are linked with: its source is
  * included. The ring is shared memory.
  */
 #include "tests/unit/feed/unwinder.h"
@@ -23,7 +23,7 @@ static void send_to_it(enum ttmon_unwinder_kind kind, const void *entry, size_t 
 	assert_int_equal(ttmon_unwinder_send(sock, &msg, sizeof(msg.head) + size, fd, true), 0);
 }
 
-/* The next thing that it says, which is of this kind. */
+/* Receives its next message, which must be of this kind. */
 static struct ttmon_unwinder_stack hears(enum ttmon_unwinder_kind kind)
 {
 	struct {
@@ -37,7 +37,7 @@ static struct ttmon_unwinder_stack hears(enum ttmon_unwinder_kind kind)
 	return msg.entry;
 }
 
-/* Another one, with the ring. */
+/* Starts another one, with the ring. */
 static void start_one(void)
 {
 	struct ttmon_unwinder_setup setup = { .ring_bytes = RING, .depth = 8 };
@@ -85,7 +85,10 @@ static void copies(uint32_t tgid, uint64_t id)
 	send_to_it(TTMON_UNWINDER_LOOK, "", 0, -1);
 }
 
-/* It wants a file, and is told that it comes. Returns where to send it. */
+/*
+ * It requests a file, and is notified that the file will come. Returns the socket to which the file is
+ * sent.
+ */
 static int promise(uint32_t object)
 {
 	struct ttmon_unwinder_stack want = hears(TTMON_UNWINDER_WANT);
@@ -123,7 +126,7 @@ static void a_file_that_comes(void **state)
 	copies(7, 1);
 	send_file(promise(5));
 	ends(1, TTMON_STACK_COMPLETE);
-	/* It has it. */
+	/* It has the file. */
 	copies(7, 2);
 	ends(2, TTMON_STACK_COMPLETE);
 }
@@ -135,14 +138,14 @@ static void a_file_that_cannot_be_had(void **state)
 	copies(7, 1);
 	close(promise(5));
 	ends(1, TTMON_STACK_NO_TABLE);
-	/* It is not asked for again. */
+	/* The file is not requested again. */
 	copies(7, 2);
 	ends(2, TTMON_STACK_NO_TABLE);
 }
 
 /*
- * Nobody knows where its opener is: one stack has waited for it, another program's has not, and that
- * it is there is seen.
+ * The opener of the file does not answer: one stack has waited for the file, one of another program
+ * has not, and the file is noticed when it comes.
  */
 static void a_file_that_is_late(void **state)
 {
@@ -164,13 +167,13 @@ static void a_file_that_is_late(void **state)
 	ends(4, TTMON_STACK_COMPLETE);
 }
 
-/* More than it waits for: those that were asked for first cannot be had. */
+/* More files than it waits for: those that were requested first are given up. */
 static void many_files_that_never_come(void **state)
 {
 	int to[COMING_MAX + 1];
 
 	(void)state;
-	/* Seventeen of them take a second each, so all but the last are promised without being asked for. */
+	/* Seventeen of them take a second each, so all but the last are promised without a request. */
 	for (uint32_t i = 0; i < ARRAY_SIZE(to) - 1; i++) {
 		uint32_t object = 100 + i;
 		int pair[2];
@@ -193,7 +196,8 @@ static void many_files_that_never_come(void **state)
 }
 
 /*
- * It says in which file it hangs; when it is gone another one goes on with the copies that are left.
+ * It reports in which file it hangs. When it is killed, another one continues with the remaining
+ * copies.
  */
 static void a_file_that_hangs(void **state)
 {
@@ -221,7 +225,9 @@ static void a_file_that_hangs(void **state)
 	close(empty);
 }
 
-/* Who started it is gone, as the daemon is: it goes too, from wherever it hangs. */
+/*
+ * The process that started it, here instead of the daemon, has ended: it ends too, wherever it hangs.
+ */
 static void one_that_hangs_at_the_end(void **state)
 {
 	int empty = memfd_create("hangs", MFD_CLOEXEC), to;
