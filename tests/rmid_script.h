@@ -35,8 +35,8 @@ struct rmid_script_step {
 };
 
 /*
- * One step. *who is scratch of the caller's (BPF: no struct on the stack is copied twice). INIT only
- * sets max.
+ * Executes one step. `*who` is the caller's scratch memory (in BPF no struct on the stack is copied
+ * twice). INIT only sets max.
  */
 static __always_inline __u32 rmid_script_do(struct ttmon_rmid_pool *p, const struct rmid_script_step *s,
 					    const struct ttmon_rmid_holder *who)

@@ -42,7 +42,7 @@ static double now(void)
 	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
 }
 
-/* Functions of this program, one beside the other, are what addresses are taken from. */
+/* The addresses are those of functions of this program, which are adjacent. */
 static void make_stacks(void)
 {
 	struct ttmon_known none = { 0 };
@@ -56,7 +56,7 @@ static void make_stacks(void)
 	for (size_t i = 0; i < SITES; i++)
 		for (size_t j = 0; j < DEPTH; j++) {
 			seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
-			/* The outer half of a stack is the same for many. */
+			/* Many stacks have the same outer half. */
 			stacks[i][j] =
 				(const void *)(uintptr_t)(start + (j < DEPTH / 2 ? (seed >> 33) % len : j * 40 % len));
 			unknown[i][j] = (const char *)stacks[i][j] + 1;
@@ -72,7 +72,7 @@ static void make_stacks(void)
 	}
 }
 
-/* Each of these functions is of one sort, whatever the rest of the program is. */
+/* Each of these functions is of one kind, whatever the rest of the program is. */
 #define BELOW(name, option)                                                                  \
 	static __attribute__((noinline, optimize(option))) uint64_t name(unsigned int depth) \
 	{                                                                                    \

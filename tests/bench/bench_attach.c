@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_attach.c: how long starting and stopping takes: load the programs, read both stand-in
- * libraries, put a probe at each of their functions, and take all of it away again.
+ * bench_attach.c: how long the start and the stop take: loading the programs, reading both stand-in
+ * libraries, placing a probe at each of their functions, and removing everything again.
  *
  * The libraries are mapped by this process, so that breakpoints are really written. The floor is one
  * empty program at one function of the same library, through the same kind of link, in the same round.
- * The median of the rounds counts.
+ * The result is the median of the rounds.
  */
 #include "empty.h"
 

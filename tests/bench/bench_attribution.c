@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_attribution.c: why the time between two switches is not what the scheduler charges. Loads
- * of tests/standin/load.c, four seconds each; of all stays on a CPU of the load's tasks, of all
- * other tasks', and of the idle ones', the sums of books.bpf.c:
+ * bench_attribution.c: why the time between two switches differs from the time that the scheduler
+ * charges. It runs loads of tests/standin/load.c, four seconds each, and prints the sums of
+ * `books.bpf.c` over all stays on a CPU: for the tasks of the load, all other tasks, and the idle
+ * tasks:
  *
  *	wall - charged = (wall - clock) + (clock - task) + (task - charged)
  *
- *	wall - clock	 the run queue's clock stands from a wake-up that preempts to the switch: what lies between is charged to the
- *			 one who comes in, and was spent under the one who goes. Over all tasks it adds up to nothing.
+ *	wall - clock	 the run queue's clock stands still from a wake-up that preempts to the switch: this time
+ *			 is charged to the task that comes in, and was spent by the task that leaves. Over all
+ *			 tasks the sum is 0.
  *	clock - task	 stolen by the hypervisor (and interrupts, with CONFIG_IRQ_TIME_ACCOUNTING)
- *	task - charged	 nothing, but for idle tasks, which are charged nothing
+ *	task - charged	 0, except for idle tasks, which are charged nothing
  *
  *	bench_attribution [--secs N]
  */

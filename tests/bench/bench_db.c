@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_db.c: a database of 1,000,000 events (10,000 allocations with 100 copies each): writing and
- * reading it against writing and reading the same bytes as they are. Rounds are interleaved, figures
- * are medians of 5. Every write ends with fsync, as the daemon's does. Memory is that of a process of
- * its own that only reads ("bench_db --read FILE"), and what the writer adds to ours.
+ * bench_db.c: writing and reading a database of 1,000,000 events (10,000 allocations with 100 copies
+ * each), against writing and reading the same bytes without parsing. Rounds are interleaved, figures
+ * are medians of 5. Every write ends with fsync, as the daemon's does. The memory of the reader is
+ * that of a process that only reads ("bench_db --read FILE"); the memory of the writer is what it adds
+ * to this process.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -155,8 +156,8 @@ static double read_db(const char *path)
 }
 
 /*
- * Peak memory of this program since its exec, KiB. (getrusage would tell that of the process before
- * the exec too.)
+ * Peak memory of this program since its exec, KiB. (getrusage() would include the time before the
+ * exec.)
  */
 static long peak_kib(void)
 {
@@ -173,7 +174,7 @@ static long peak_kib(void)
 	return kib;
 }
 
-/* A process that only reads, and says what memory that took. */
+/* Runs a process that only reads, and prints its memory. */
 static void read_alone(const char *path)
 {
 	pid_t pid;

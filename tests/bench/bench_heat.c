@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * bench_heat.c: `ttmon heat` with 20,000 allocations of 64 bins each: the order, the scale (all cells
- * of all rows), and a screen of 60 rows, which is what a key costs. The floor is a walk over the bins
- * of all rows that does nothing but add them up.
+ * of all rows), and a screen of 60 rows, which is the cost of a key press. The floor is a loop that
+ * only adds up the bins of all rows.
  */
 #include "tools/heat/map.c"
 #include "tools/heat/text.c"

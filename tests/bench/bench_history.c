@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_history.c: what the history costs in memory and time with 1,000,000 live allocations. One line
- * per figure.
+ * bench_history.c: the cost of the history in memory and time with 1,000,000 live allocations. One
+ * line per figure.
  *
  * Memory is what malloc has handed out, per live allocation and per kept event, against the goals of
- * docs/ARCHITECTURE.md (128 and 16 bytes). Time is per event, against the floor of the same run: the
- * same addresses in the same order through a bare hash table (one insertion, look-up or deletion per
- * event). Rounds of both alternate; the median counts.
+ * docs/ARCHITECTURE.md (128 and 16 bytes). Time is per event, against a floor in the same run: the
+ * same addresses in the same order through a plain hash table (one insertion, look-up or deletion per
+ * event). Rounds of both alternate; the result is the median.
  */
 #include <malloc.h>
 #include <time.h>
@@ -129,7 +129,7 @@ static void round_of(struct ttmon_history *h, struct ttmon_hmap *m, uint64_t *ts
 
 	for (uint32_t i = 0; i < BATCH; i++)
 		addr[i] = ADDR(ttmon_mix64(r * BATCH + i) % LIVE / BATCH * BATCH + i);
-	/* The first transfer makes an allocation's heat; what counts is those that follow. */
+	/* The first transfer creates the heat of an allocation; only later ones are measured. */
 	for (uint32_t i = 0; i < BATCH; i++)
 		copy_at(h, *ts += 100, addr[i]);
 	t = now_ns();
@@ -150,7 +150,7 @@ static void round_of(struct ttmon_history *h, struct ttmon_hmap *m, uint64_t *ts
 		sum += ttmon_hmap_del(m, addr[i]);
 	f[1].floor[r] = (double)(now_ns() - t) / BATCH;
 
-	/* What was freed is folded in between, as a service does. */
+	/* Freed allocations are folded in between, as a service does. */
 	ttmon_history_tick(h, *ts += 10 * NSEC_PER_SEC);
 	t = now_ns();
 	for (uint32_t i = 0; i < BATCH; i++)
@@ -199,10 +199,7 @@ static void event_bytes(void)
 	ttmon_history_free(h);
 }
 
-/*
- * A service: what is in use after a million allocations that were freed, against what it was after the
- * first 200,000.
- */
+/* A service: memory after a million freed allocations, against memory after the first 200,000. */
 static void flat(void)
 {
 	struct ttmon_history_cfg cfg = { .fold_ns = NSEC_PER_SEC };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_loss.c: does every event arrive? One thread on each CPU makes traced copies; the daemon's own
- * hot thread empties the rings into the pipeline on the same CPUs, as it does in ttmond.
+ * bench_loss.c: whether every event arrives. One thread on each CPU makes traced copies; the daemon's
+ * own hot thread empties the rings into the pipeline on the same CPUs, as it does in ttmond.
  *
- * Steady: RATE events a second together, in a burst each millisecond; none may be lost. Flood: as many
- * as the CPUs can make, into small rings, until some are lost: then made = attempted = decoded + lost
- * must hold to the last one.
+ * Steady: RATE events per second together, in a burst each millisecond; none may be lost. Flood: as
+ * many as the CPUs can make, into small rings, until some are lost: then made = attempted = decoded +
+ * lost must hold exactly.
  *
  *	bench_loss [SECONDS [RATE]]
  */
@@ -16,16 +16,16 @@
 #include "kern.h"
 
 #define THREADS_MAX 64
-#define FLOOD_NS    (5 * NSEC_PER_SEC) /* at most, when nothing is lost */
+#define FLOOD_NS    (5 * NSEC_PER_SEC) /* longest time, if nothing is lost */
 #define FLOOD_RING  (64 << 10)
-#define BURST	    100 /* calls between two looks at the clock */
+#define BURST	    100 /* calls between two reads of the clock */
 
 struct maker {
 	pthread_t thread;
 	const struct nothing *lib;
 	int cpu;
-	uint64_t rate;	       /* calls a second, 0: as many as go */
-	uint64_t calls, burst; /* made; most at once, after the thread had to wait for its CPU */
+	uint64_t rate;	       /* calls per second; 0: as many as possible */
+	uint64_t calls, burst; /* calls made; most at once, after the thread had to wait for its CPU */
 	const bool *stop;      /* atomic */
 };
 
@@ -65,7 +65,7 @@ static void *make(void *arg)
 	return NULL;
 }
 
-/* CPU time of our thread with this name. */
+/* CPU time of the thread of this process with this name. */
 static uint64_t thread_cpu_ns(const char *name)
 {
 	DIR *d = opendir("/proc/self/task");
@@ -132,8 +132,8 @@ static int capture_start(struct capture *c, uint64_t ring_bytes)
 }
 
 /*
- * Lets the makers run until the time is over or, when they flood, something is lost. Questions of the
- * history go unanswered.
+ * Lets the threads run until the time is over or, in a flood, until something is lost. Requests of the
+ * history are not answered.
  */
 static void watch(struct capture *c, uint64_t until_ns, bool flood)
 {
@@ -149,7 +149,7 @@ static void watch(struct capture *c, uint64_t until_ns, bool flood)
 	}
 }
 
-/* Is every call accounted for? */
+/* Checks that every call is accounted for. */
 static int check(const struct capture *c, const struct result *r)
 {
 	uint64_t attempted = r->kernel.attempted[TTMON_EV_COPY], lost = r->kernel.lost[TTMON_EV_COPY];
@@ -197,7 +197,7 @@ static int run(uint64_t rate, uint64_t for_ns, uint64_t ring_bytes, struct resul
 		r.burst = MAX(r.burst, makers[i].burst);
 	}
 	r.took_ns = now_ns() - start;
-	/* What the thread shows of itself is at most so old. */
+	/* The figures that the thread publishes are at most this old. */
 	sleep_ns(150 * NSEC_PER_MS);
 	r.cpu_ns = thread_cpu_ns("ttmond-hot") - cpu;
 	ttmon_hot_snapshot(c.hot, &r.last);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_memtrace.c: GPU memory traces. What the cost of a request costs, against a loop that only
- * reads the records; NVBit's text with all analyses, against a search for the ends of its lines, and
- * beside a loop that prints such lines as NVBit's tool does; our own file with all analyses, against a
- * loop over its records; what a record takes in it; memory over a long trace. Traces are made up: 2048
- * warps at a time, in any order, as a GPU of some size has them. Time is that of the CPU, as others
- * run too; medians of rounds, interleaved.
+ * bench_memtrace.c: GPU memory traces. It measures the computation of the costs of requests, against a
+ * loop that only reads the records; the analysis of NVBit's text, against a search for the ends of its
+ * lines, and beside a loop that prints such lines as NVBit's tool does; the analysis of a file in
+ * ttmon's format, against a loop over its records; the size of a record in that file; and memory over
+ * a long trace. The traces are generated: 2048 warps at a time, in any order, as on a GPU of some
+ * size. Time is CPU time, since other programs run too; figures are medians of interleaved rounds.
  */
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -16,8 +16,8 @@
 #include "memtrace/stream/stream.h"
 #include "lib/base/util.h"
 
-#define RECORDS	 1000000u /* what is set up once is no part of the figures */
-#define LISTED	 200000u  /* of a trace with lists of addresses, and of what is slow */
+#define RECORDS	 1000000u /* one-time setup is not part of the figures */
+#define LISTED	 200000u  /* number for traces with lists of addresses, and for slow analyses */
 #define RESIDENT 2048u
 #define ROUNDS	 3
 
@@ -63,12 +63,12 @@ struct trace {
 	struct ttmon_mt_dictw dict;
 	struct ttmon_mt_rec *recs;
 	uint64_t (*addr)[TTMON_MT_LANES];
-	size_t n, nr_text; /* records; the first of them that are in the text */
-	uint64_t text;	   /* bytes of it as NVBit prints it */
+	size_t n, nr_text; /* number of records; how many of them are in the text */
+	uint64_t text;	   /* bytes of the text as NVBit prints it */
 	char path[64], own[64];
 };
 
-/* Access nr of warp w: what it does, where. The last of a warp has last set. */
+/* Access number nr of warp w: what it does, and where. The last one of a warp has `last` set. */
 struct access {
 	uint64_t base;
 	int64_t stride;
@@ -178,7 +178,7 @@ static void make(struct trace *t, const char *name, void (*fn)(uint64_t, unsigne
 	}
 }
 
-/* As NVBit 1.7 prints it, and a list at a time through a buffer, as its string stream does. */
+/* Prints as NVBit 1.7 does, each list through a buffer, as its string stream does. */
 static uint64_t print(const struct trace *t, size_t n, FILE *f)
 {
 	uint64_t bytes = 0;
@@ -238,7 +238,7 @@ static void write_own(struct trace *t, bool order)
 
 static uint64_t sink;
 
-/* The floor of all that works on records. */
+/* The floor of everything that works on records. */
 static void only_read(const struct trace *t)
 {
 	for (size_t i = 0; i < t->n; i++) {
@@ -363,7 +363,7 @@ static void own_all(const struct trace *t)
 	read_file(t->own, t->n, true);
 }
 
-/* The floor of all that reads text: it, and where its lines end. */
+/* The floor of everything that reads text: finding the ends of its lines. */
 static void lines(const struct trace *t)
 {
 	static char buf[1 << 20];
@@ -391,8 +391,8 @@ static void formatter(const struct trace *t)
 struct step {
 	const char *what;
 	void (*fn)(const struct trace *t);
-	double goal; /* millions of records a second, 0: none */
-	bool few;    /* of the records that are in the text */
+	double goal; /* millions of records per second; 0: none */
+	bool few;    /* only the records that are in the text */
 	bool text;   /* GB/s too, with a goal of 1 */
 };
 
@@ -432,7 +432,7 @@ static double peak(void)
 	return (double)ru.ru_maxrss / 1024;
 }
 
-/* The same text over and over, through a pipe's eyes: memory after a tenth of it and after all. */
+/* The same text again and again, as through a pipe: memory after a tenth of it and after all. */
 static void flat(const struct trace *t)
 {
 	struct ttmon_mt_an *an;

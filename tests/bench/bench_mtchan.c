@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_mtchan.c: what the reading side of a channel takes on one core, records of one shape at a
- * time, against a memcpy of the same bytes in the same run. Rings are filled, then read empty; the
- * reading alone is timed. The best of some rounds: the machine has others on it.
+ * bench_mtchan.c: how many records the reader of a channel handles on one core, one shape at a time,
+ * against a memcpy of the same bytes in the same run. Rings are filled, then read until they are
+ * empty; only the reading is timed. The best of some rounds counts, since other programs run on the
+ * machine.
  *
- *	affine		one unit a record
+ *	affine		one unit per record
  *	list 8		three units: eight lanes
  *	list 32		nine units: all lanes
  *
- * The goal is 20 M affine records a second.
+ * The goal is 20 M affine records per second.
  */
 #include <time.h>
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_pipeline.c: what an event costs from the ring to the history, against sorting the same events.
+ * bench_pipeline.c: the cost of an event from the ring to the history, against sorting the same
+ * events.
  *
  * The load is that of a drain: 64 CPUs, each with its own stream in order, one CPU after the other, 20
- * ms at a time, then the watermark. 2.5 million events a second: copies, one in 64 an allocation or
- * its free (40,000 a second). The floor is qsort of the same 50,000 events of a drain by (ts, cpu), as
- * 16-byte keys that are ready made: neither building them nor the copying of the events is held
- * against it. Rounds of all are interleaved; the median of each counts.
+ * ms at a time, then the watermark. There are 2.5 million events per second: copies, and one in 64 is
+ * an allocation or its free (40,000 per second). The floor is qsort() of the 50,000 events of a drain
+ * by (ts, cpu), as prepared 16-byte keys: neither building the keys nor copying the events is part of
+ * it. Rounds of all are interleaved; the result is the median of each.
  */
 #include <time.h>
 
@@ -63,8 +64,8 @@ static size_t sizes[PER_DRAIN];
 static struct key keys[PER_DRAIN];
 
 /*
- * A CPU's process has one block at any time, which it copies from, and gives back for a new one now
- * and then.
+ * The process of a CPU has one block at any time. It copies from the block, and from time to time
+ * frees it and allocates a new one.
  */
 static size_t make_record(union record *r, uint64_t ts_ns, unsigned int cpu, uint64_t nr)
 {
@@ -119,8 +120,8 @@ static void make_drain(uint64_t from_ns, uint64_t nr)
 }
 
 /*
- * What the daemon reports of a process when it first sees it: an empty list of mappings, known to be
- * complete.
+ * What the daemon reports about a process when it first sees it: an empty list of mappings, known to
+ * be complete.
  */
 static void feed_process(struct ttmon_pipeline *p, unsigned int cpu, uint64_t ts_ns)
 {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_place.c: what a probe on a function of NVIDIA's driver costs at its entry, where the kernel
- * single-steps a cmpl, and where ttmond puts it, on the je behind that.
+ * bench_place.c: the cost of a probe on a function of NVIDIA's driver, at its entry, where the kernel
+ * single-steps a cmpl, and at the place that ttmond selects, the je behind it.
  *
  *	bench_place [--rounds N] [LIBRARY FUNCTION...]
  *
- * Without a library: a function of its own that begins as libcuda 550's do. With one, its functions
- * are called with a buffer and zeros: a real driver returns 3 before cuInit(). Empty programs; the
- * ways take turns in every round. In a round before those that are timed the kernel counts the runs of
- * the program: each call must have had one, a pair two.
+ * Without a library it uses a function of its own that begins as those of libcuda 550 do. With a
+ * library, its functions are called with a buffer and zeros: a real driver returns 3 before cuInit().
+ * The programs are empty; the ways take turns in every round. In a round before the timed ones the
+ * kernel counts the runs of the program: each call must have caused one, a pair two.
  */
 #include <bpf/bpf.h>
 #include <getopt.h>
@@ -79,7 +79,7 @@ static uint64_t runs_of(const struct empty_bpf *skel)
 	return info.run_cnt;
 }
 
-/* One block of one way, after one that is thrown away. */
+/* Measures one block of one way, after a block that is not counted. */
 static int measure(const struct empty_bpf *skel, int fd, struct probed *p, enum way way, size_t round, bool counted)
 {
 	uint64_t offset = p->offset + (way == ENTRY_K || way == PAIR_K ? p->skip : 0), before = runs_of(skel);
@@ -105,7 +105,7 @@ static int measure(const struct empty_bpf *skel, int fd, struct probed *p, enum 
 	return -EIO;
 }
 
-/* Where the library's table of symbols and the placer say. */
+/* Finds the place by the library's symbol table and the placer. */
 static int look_up(int fd, void *dl, const char *name, struct probed *ret)
 {
 	const struct ttmon_user_fn user = { "*", name, TTMON_FN_USER };

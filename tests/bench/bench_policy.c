@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_policy.c: what it takes to simulate a policy on a run of a million allocations, against
- * sorting their times of birth and death, which each of them has to do. One line per policy; the
- * advice is made of the run itself, and so is the profile.
+ * bench_policy.c: the cost of simulating a policy on a run of a million allocations, against sorting
+ * their times of birth and death, which every policy needs. One line per policy; the advice and the
+ * profile are made from the run itself.
  */
 #include <time.h>
 
@@ -89,7 +89,7 @@ static void fill(struct ttmon_run *run)
 	}
 }
 
-/* What sorting two times of each allocation takes. */
+/* The time to sort two times of each allocation. */
 static uint64_t floor_ns(const struct ttmon_run *run)
 {
 	uint64_t *v = malloc(2 * (size_t)ALLOCS * sizeof(*v)), best = UINT64_MAX;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_probe.c: what a probed call costs the program that makes it, against the same call with empty
- * BPF programs at it.
+ * bench_probe.c: the cost of a probed call for the program that makes it, against the same call with
+ * empty BPF programs.
  *
- * Every way of probing has a copy of the library of nothing.c to itself, so that all are attached at
- * once and take turns, a block of calls each, in an order that shifts from round to round. A ratio is
- * the median over the rounds of the ratio within a round. The rings are emptied between the blocks,
- * and at the end every call must have been seen once.
+ * Each way of probing has its own copy of the library of nothing.c, so that all are attached at once
+ * and take turns, a block of calls each, in an order that changes from round to round. A ratio is the
+ * median over the rounds of the ratio within a round. The rings are emptied between the blocks, and at
+ * the end every call must have been seen once.
  *
  *	bench_probe [--rounds N] [--peer LIBRARY [--pause MS]]
  *
- * With --peer, somebody else has probes at that library (bpftrace.sh): asynchronous and synchronous
- * copies only.
+ * With --peer, another tracer has probes at that library (bpftrace.sh): only asynchronous and
+ * synchronous copies are measured.
  */
 #include <getopt.h>
 
@@ -22,25 +22,26 @@
 #define CPUS_MAX   4096
 
 /*
- * OUTER: the driver's functions are not probed, as what calls them is. COPIED: the stack is copied
- * each time, as of code without frame pointers; CONFIRMED: once, as of code of which tables have said
- * that it has them. NO_LEDGER: as ALL, without where the time of synchronous calls goes.
+ * OUTER: the functions of the driver are not probed, but their callers are. COPIED: the stack is
+ * copied each time, as for code without frame pointers. CONFIRMED: it is copied once, as for code
+ * whose tables show that it has frame pointers. NO_LEDGER: as ALL, but without the ledger of
+ * synchronous calls.
  */
 enum way { BARE, EMPTY, ALL, PID, MISS, OUTER, COPIED, CONFIRMED, NO_LEDGER, PEER, WAYS };
 static const char *const way_names[WAYS] = {
 	"no probe",	   "empty programs", "every process",	"chosen process", "other process",
 	"no driver probe", "stack copied",   "stack confirmed", "no ledger",	  "peer"
 };
-#define LEDGER_GOAL 1.10 /* of a pair with it to one without */
-#define COPY_NS	    1000 /* the copy of 8 KiB of stack may cost so much on top */
+#define LEDGER_GOAL 1.10 /* for a pair of calls with the ledger, against one without */
+#define COPY_NS	    1000 /* the copy of 8 KiB of stack may add this much */
 
 struct load {
 	const char *name;
-	const char *symbol[2]; /* where the empty programs go */
+	const char *symbol[2]; /* functions of the empty programs */
 	bool ret;	       /* a return probe too */
 	unsigned int frames;
 	void (*run)(const struct nothing *n, unsigned int frames);
-	uint16_t kind; /* of the event that every call is to give, 0: none */
+	uint16_t kind; /* kind of the event that every call must produce; 0: none */
 	double goal[WAYS];
 };
 
@@ -81,7 +82,7 @@ static void run_alloc(const struct nothing *n, unsigned int frames)
 	{                                \
 		[ALL] = 1.5, [PID] = 1.5 \
 	}
-#define FRAME_NS 100 /* a stack frame may cost so much on top */
+#define FRAME_NS 100 /* a stack frame may add this much */
 
 static const struct load loads[] = {
 	{ "asynchronous copy", { "cudaMemcpyAsync" }, false, 0, run_async, TTMON_EV_COPY, ENTRY_GOALS },
@@ -130,7 +131,7 @@ static int set_up_empty(struct contestant *c)
 	if (err)
 		return err;
 	for (size_t i = 0; i < NR_LOADS && !err; i++) {
-		/* Several allocation loads have one function. */
+		/* Several loads of allocations use one function. */
 		if (i && !strcmp(loads[i].symbol[0], loads[i - 1].symbol[0]))
 			continue;
 		for (size_t k = 0; k < 2 && loads[i].symbol[k] && !err; k++) {
@@ -148,7 +149,7 @@ static int set_up_empty(struct contestant *c)
 
 /* ---- ours ---- */
 
-/* Only what a program calls itself. */
+/* Only functions that a program calls directly. */
 static int attach_outer(struct contestant *c)
 {
 	const struct ttmon_probes_opts opts = { 0 };
@@ -244,7 +245,7 @@ static double block(struct contestant *c, size_t load)
 	loads[load].run(&c->lib, loads[load].frames);
 	t1 = now_ns();
 	drain(c, load);
-	/* The peer's reader is let do its work, elsewhere, before the next block. */
+	/* The peer's reader gets time to do its work before the next block. */
 	if (c->way == PEER && pause_ms)
 		sleep_ns(pause_ms * NSEC_PER_MS);
 	return (double)(t1 - t0) / CALLS;
@@ -261,7 +262,7 @@ static bool takes_part(enum way way, size_t load, bool peer)
 	return way != PEER && (way != OUTER || loads[load].run == run_nested);
 }
 
-/* Over the rounds, this way against that one. */
+/* The ratio of this way to the floor, over the rounds. */
 static double ratio(size_t load, enum way way, enum way floor, size_t rounds)
 {
 	static double r[ROUNDS_MAX];
@@ -279,7 +280,7 @@ static double typical(size_t load, enum way way, size_t rounds)
 	return median(v, rounds);
 }
 
-/* A difference of two times that others disturb is best taken of their least. */
+/* For a difference of two times that other programs disturb, the minimum is the best estimate. */
 static double least(size_t load, enum way way, size_t rounds)
 {
 	double v = took[load][way][0];
@@ -411,7 +412,7 @@ int main(int argc, char **argv)
 	pin((int)sysconf(_SC_NPROCESSORS_ONLN) - 1);
 	if (set_up(peer))
 		return 1;
-	/* The first round is thrown away. */
+	/* The first round is not counted. */
 	for (size_t r = 0; r <= rounds; r++) {
 		for (size_t load = 0; load < NR_LOADS; load++) {
 			for (unsigned int i = 0; i < WAYS; i++) {

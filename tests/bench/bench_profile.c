@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_profile.c: a database of 100,000 allocations from 10,000 call sites into tables (against
- * reading the same bytes), tables into a profile, and lookups there (against one lookup in a hash
- * table with as many keys). Keys are asked for in random order, as an allocator's caches would be
- * cold. Time is that of the CPU, as others run too; medians of 5 rounds, interleaved.
+ * bench_profile.c: reading a database of 100,000 allocations from 10,000 call sites into tables
+ * (against reading the same bytes), making a profile of the tables, and look-ups in it (against one
+ * look-up in a hash table with as many keys). Keys are looked up in random order, since an allocator's
+ * caches would be cold. Time is CPU time, since other programs run too; figures are medians of 5
+ * interleaved rounds.
  *
- * bench_profile --gb N: one database of N GB instead, in /var/tmp, most of it events: into tables and
- * a profile as `ttmon advise` reads it (lib/read/run.h without anybody who asks for events), in a
- * process of its own, whose memory is told too; before and after it the same bytes are read alone.
+ * bench_profile --gb N: instead, one database of N GB in /var/tmp, most of it events. It is read into
+ * tables and a profile as `ttmon advise` does it (lib/read/run.h without a consumer of events), in a
+ * process of its own, whose memory is reported too. Before and after it the same bytes are read
+ * without parsing.
  */
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -23,7 +25,7 @@
 #define ALLOCS	   100000u
 #define LOOKUPS	   1000000u
 #define ROUNDS	   5
-#define BIG_EVENTS 2000u /* of each allocation in the database of N GB: 67 kB of text */
+#define BIG_EVENTS 2000u /* number for each allocation in the database of N GB: 67 kB of text */
 
 enum { LOAD, RAW, LOAD_GZ, RAW_GZ, MAKE, FOUND, DEMOTED, MISSED, FLOOR, FIGURES };
 
@@ -61,7 +63,7 @@ static void write_head(gzFile f)
 	gzprintf(f, "],\"allocations\":[");
 }
 
-/* Number i, with its events: so many copies, each one's time apart. */
+/* Writes allocation number i with its events: this many copies, each at its own time. */
 static void write_alloc(gzFile f, unsigned int i, unsigned int ordinal, unsigned int size, unsigned int copies)
 {
 	unsigned int site = 1 + i % SITES;
@@ -78,7 +80,7 @@ static void write_alloc(gzFile f, unsigned int i, unsigned int ordinal, unsigned
 	gzprintf(f, "]}");
 }
 
-/* Every tenth site makes ten of one size; the others ten sizes. */
+/* Every tenth site makes ten allocations of one size; the others make ten sizes. */
 static void write_db(const char *path, const char *mode)
 {
 	gzFile f = gzopen(path, mode);
@@ -124,14 +126,14 @@ static double raw_read(const char *path)
 	return now() - start;
 }
 
-/* The same numbers each time, not in order. */
+/* The same sequence of numbers each time, not in order. */
 static uint64_t next(uint64_t *seed)
 {
 	*seed = *seed * 6364136223846793005 + 1442695040888963407;
 	return *seed >> 33;
 }
 
-/* change: 0: as they were; 1: other frames of the same names; 2: nothing of it is known */
+/* change: 0: unchanged keys; 1: different frames with the same names; 2: unknown keys */
 static double ask(const struct ttmon_profile *p, const struct ttmon_profile_key *keys, int change, unsigned int want)
 {
 	uint64_t seed = 7, found = 0;
@@ -171,7 +173,7 @@ static double ask_floor(const struct ttmon_hmap *map, const struct ttmon_profile
 
 /* ---- --gb N ---- */
 
-/* A database of so many bytes. Returns how many allocations it has. */
+/* Writes a database of this many bytes. Returns how many allocations it has. */
 static unsigned int write_big(int fd, uint64_t want)
 {
 	gzFile f = gzdopen(dup(fd), "wT");
@@ -208,7 +210,7 @@ static void read_floor(const char *path)
 	raw_read(path);
 }
 
-/* In a process of its own: seconds of CPU; *rss: the most memory that was there, MiB. */
+/* Runs fn in a process of its own. Returns seconds of CPU time; *rss: its peak memory, MiB. */
 static double apart(void (*fn)(const char *path), const char *path, double *rss)
 {
 	struct rusage u;
@@ -239,7 +241,7 @@ static int big(const char *arg)
 		fprintf(stderr, "usage: bench_profile [--gb N]\n");
 		return 2;
 	}
-	/* The name is gone at once: nothing is left behind, however this ends. */
+	/* The name is removed at once, so that nothing is left however this ends. */
 	fd = mkstemp(name);
 	if (fd < 0 || unlink(name))
 		die(name);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_slot.c: what a closed slot costs the hot thread, warm, and with what others leave of the
- * caches.
+ * bench_slot.c: the cost of a closed slot for the hot thread, with warm caches and with caches that
+ * other programs have used.
  *
- * The load is that of a quiet service: rounds of 15 slots on two CPUs, each with a switch now and
- * then, into a segment of a folder in memory (or, with a recording as argument, its records and
- * watermarks). Warm: round after round. Cold: before each round more memory is written, and more
- * code run, than the second-level cache holds, as the programs of a host do while the hot thread
- * sleeps. The floor is what must be written in any case: slot and rows, copied into a ring as
- * large as the segment.
+ * The load is that of a quiet service: rounds of 15 slots on two CPUs, each with a few switches, into
+ * a segment in a folder in memory (or, with a recording as argument, its records and watermarks).
+ * Warm: round after round. Cold: before each round more memory is written, and more code is run, than
+ * the second-level cache holds, as the programs of a host do while the hot thread sleeps. The floor is
+ * what must be written in any case: slot and rows, copied into a ring as large as the segment.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -26,7 +25,7 @@
 #define RING_BYTES  (4u << 20)
 #define ENTRY_BYTES 32768u
 
-/* What is fed: records, each behind its length; length 0: a watermark follows. */
+/* The input: records, each preceded by its length; length 0: a watermark follows. */
 struct tape {
 	uint64_t *words;
 	size_t n, cap;
@@ -131,8 +130,8 @@ static uint8_t evict[EVICT_BYTES];
 static void (*code)(void);
 
 /*
- * A jump in each cache line, to the next one; the last returns. Elsewhere than on x86-64 instructions
- * stay warm.
+ * A jump in each cache line to the next one; the last one returns. On other architectures than x86-64
+ * instructions stay warm.
  */
 static void make_code(void)
 {
@@ -165,7 +164,7 @@ static int by_value(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* Nanoseconds of the median round. */
+/* Returns the nanoseconds of the median round. */
 static double play(const struct tape *t, struct ttmon_pipeline *p, bool cold)
 {
 	double *took = calloc(t->n, sizeof(*took)), median;

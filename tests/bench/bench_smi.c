@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_smi.c: CPU time of one `ttmon smi` over a Galaxy of 32 chips: its sysfs, who has each chip
- * open, a file in shared memory for each with 8 processes in it. The floor is open(), read(), close()
- * of the same files and nothing else. Medians of 21 interleaved rounds, user and system time together;
- * a real sysfs costs more per read than these plain files, for both. Then the program as a whole,
- * where it is built: with its start, which `ttmon --version` shows alone. More than 10 ms for that
- * fails.
+ * bench_smi.c: the CPU time of one `ttmon smi` over a Galaxy of 32 chips: its sysfs, the processes
+ * that have each chip open, and for each chip a file in shared memory with 8 processes in it. The
+ * floor is open(), read() and close() of the same files. Figures are medians of 21 interleaved rounds,
+ * user and system time together. In a real sysfs each read costs more than in these plain files, for
+ * both. Then the whole program is measured, if it is built, including its start, which `ttmon
+ * --version` shows alone. More than 10 ms for that is a failure.
  */
 #include <fcntl.h>
 #include <ftw.h>
@@ -72,7 +72,10 @@ static void put_text(const char *folder, const char *name, const char *text)
 	put(path, text, strlen(text));
 }
 
-/* As tt-kmd shows chip N of a Galaxy; the folder of the class is the device's too, through a link. */
+/*
+ * Makes chip N of a Galaxy as tt-kmd shows it. The folder of the class is a link to the folder of the
+ * device.
+ */
 static void make_chip(unsigned int n)
 {
 	static const unsigned int nibbles[] = { 0xc, 0x8, 0x0, 0x4 };

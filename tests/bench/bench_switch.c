@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_switch.c: what the scheduler's program costs a context switch, against an empty one at the
- * same tracepoint.
+ * bench_switch.c: the cost of the scheduler's program for a context switch, against an empty program
+ * at the same tracepoint.
  *
- * The load is a byte that goes round through pipes, 2 or 8 processes on one CPU, at the lowest
- * real-time priority so that nobody else on a busy machine takes part in it. Every program is loaded
- * once, and is attached for its block alone; the ways take turns in an order that shifts from round to
- * round. What a program adds is its time less that of no program in the same round; a ratio is the
- * median over the rounds of what it adds to what the empty one adds. The kernel's own statistics (20
- * ns a run in themselves) are taken in a last round.
+ * The load is a byte that travels around through pipes, between 2 or 8 processes on one CPU, at the
+ * lowest real-time priority so that no other process of a busy machine interferes. Every program is
+ * loaded once, and is attached only for its block. The ways take turns in an order that changes from
+ * round to round. The cost of a program is its time less the time without a program in the same round;
+ * a ratio is the median over the rounds of its cost to the cost of the empty one. The kernel's own
+ * statistics (which cost 20 ns a run themselves) are taken in a last round.
  *
- * What comes out of the rings meanwhile must be chains without gaps whose tables add up, at most one a
- * CPU and slot.
+ * The records in the rings must be chains without gaps whose tables add up, at most one per CPU and
+ * slot.
  *
  *	bench_switch [--rounds N] [--ms LENGTH_OF_A_BLOCK]
  */
@@ -44,7 +44,7 @@ static const struct load {
 struct contestant {
 	struct ttmon_bpf *bpf;
 	struct bpf_program *prog;
-	uint64_t to_ns[CPUS_MAX]; /* of the last record, 0: none in this block */
+	uint64_t to_ns[CPUS_MAX]; /* of the last record; 0: there is none in this block */
 	uint64_t records, rows, bytes, slots, wrong;
 	double stat_ns[NR_LOADS];
 };
@@ -54,7 +54,7 @@ static double took[NR_LOADS][WAYS][ROUNDS_MAX]; /* ns a switch */
 static int cpu;
 static unsigned long block_ms = 60;
 
-/* ---- the load: a ring of processes, of which we are the first ---- */
+/* ---- the load: a ring of processes, of which this process is the first ---- */
 
 struct ring {
 	int pipes[8][2];
@@ -167,7 +167,7 @@ static bool takes_part(enum way way)
 	return way == NONE || contestants[way].prog;
 }
 
-/* Each record is held against the one before and against itself. */
+/* Compares each record with the one before and checks it. */
 static void check(void *ctx, const void *rec, size_t size)
 {
 	struct contestant *c = ctx;
@@ -205,7 +205,7 @@ static void drain(struct contestant *c)
 	}
 }
 
-/* ns a switch; NAN, said why. */
+/* Returns the ns per switch, or NAN after it has printed the reason. */
 static double block(const struct ring *r, enum way way)
 {
 	struct contestant *c = &contestants[way];
@@ -325,7 +325,7 @@ static int measure(size_t load, size_t rounds)
 	struct ring ring = { 0 };
 	int err = ring_start(&ring, loads[load].procs);
 
-	/* The first round is thrown away. */
+	/* The first round is not counted. */
 	for (size_t r = 0; r <= rounds && !err; r++) {
 		for (unsigned int i = 0; i < WAYS; i++) {
 			enum way way = (enum way)((i + r) % WAYS);

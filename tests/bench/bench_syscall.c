@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_syscall.c: what the system-call tracepoints of --pid and -- CMD runs (mmap, munmap, mremap,
- * brk) cost everybody else: a system call that is none of these, in a process that is not traced, with
- * and without them attached. Median of the rounds.
+ * bench_syscall.c: the cost of the system-call tracepoints of --pid and -- CMD runs (mmap, munmap,
+ * mremap, brk) for all other processes: a different system call, in a process that is not traced, with
+ * and without the tracepoints. The result is the median of the rounds.
  */
 #include "kern.h"
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_tt.c: what the probes at tt-metal cost the program that calls it.
+ * bench_tt.c: the cost of the probes at tt-metal for the program that calls it.
  *
- * Every way of probing has a copy of the stand-in library to itself, with 32 chips and a mesh of all
- * of them open in it, so that all are attached at once and take turns, a block of calls each, in an
- * order that shifts from round to round. A ratio is the median over the rounds of the ratio within a
- * round. Single functions are held against empty programs at the same functions; an allocation and its
- * free also against none, because what they cost in all is what the program sees. At the end every
- * call must have been seen once.
+ * Each way of probing has its own copy of the stand-in library, with 32 chips and a mesh of all of
+ * them open in it, so that all are attached at once and take turns, a block of calls each, in an order
+ * that changes from round to round. A ratio is the median over the rounds of the ratio within a round.
+ * Single functions are compared with empty programs at the same functions. An allocation and its free
+ * are also compared with no probe, because a program sees their total cost. At the end every call must
+ * have been seen once.
  *
  *	bench_tt [--rounds N] [--lib LIBRARY]
  *
- * The stand-in allocates from a counter: what it takes without probes says nothing of tt-metal.
+ * The stand-in allocates from a counter: its time without probes is not that of tt-metal.
  */
 #include <getopt.h>
 
@@ -48,10 +48,10 @@ struct load {
 	const char *name;
 	void (*run)(const struct contestant *c);
 	unsigned int calls;
-	bool told;	/* no more in a millisecond than have records of their own */
-	bool pair;	/* an allocation and its free, held against no probe too */
+	bool told;	/* no more in a millisecond than get records of their own */
+	bool pair;	/* an allocation and its free, also compared with no probe */
 	bool dispatch;	/* counted in the kernel's sums */
-	uint16_t fn[2]; /* each call gives one record of each, 0: none */
+	uint16_t fn[2]; /* each call produces one record of each; 0: none */
 };
 
 static void run_track(const struct contestant *c)
@@ -112,7 +112,7 @@ static const struct load loads[] = {
 	  .fn = { FN_ALLOCATED, FN_FREEING } },
 };
 #define NR_LOADS ARRAY_SIZE(loads)
-#define GOAL_ALL 1.2 /* of the design, for an entry probe with an event */
+#define GOAL_ALL 1.2 /* goal of the design for an entry probe with an event */
 #define GOAL_PID 1.4
 
 static struct contestant contestants[WAYS];
@@ -163,7 +163,7 @@ static int open_library(const char *path, struct contestant *c)
 	return ttmon_elf_read(c->fd, "libtt_metal.so", NULL, 0, &c->info);
 }
 
-/* Gone when the process ends, the links too. */
+/* Removed when the process ends, with its links. */
 static int copy_library(const char *lib, struct contestant *c)
 {
 	char to[] = "/tmp/ttmon-bench-XXXXXX";
@@ -229,7 +229,7 @@ static int set_up_ours(struct contestant *c)
 		err = ttmon_bpf_tt_slot(c->bpf, 0, &c->info.tt);
 	if (!err)
 		err = ttmon_probes_attach(c->bpf, c->fd, &c->info, &opts, &c->probes);
-	/* As the daemon does it once the primary pair is seen to work. */
+	/* As the daemon does when the primary pair is known to work. */
 	if (!err && c->way != SPARE)
 		err = ttmon_probes_spare(&c->probes, c->fd, &c->info, false);
 	ttmon_bpf_activate(c->bpf, true);
@@ -258,7 +258,7 @@ static int set_up(const char *lib)
 
 /* ---- what was seen ---- */
 
-/* Only records that say which device it was: the others take another way through the program. */
+/* Only records that identify the device: the others take another path through the program. */
 static void count(void *ctx, const void *rec, size_t size)
 {
 	const struct contestant *c = ctx;
@@ -360,7 +360,7 @@ static double block(struct contestant *c, size_t load)
 	return ns / l->calls;
 }
 
-/* Over the rounds, this way against that one: the quotient, or the difference. */
+/* This way against the floor, over the rounds: the quotient, or the difference. */
 static double against(size_t load, enum way way, enum way floor, size_t rounds, bool minus)
 {
 	static double r[ROUNDS_MAX];
@@ -425,14 +425,14 @@ int main(int argc, char **argv)
 	}
 	if (skipped("bench_tt"))
 		return 0;
-	/* The chips and the publishing programs, as the stand-in has them without these variables. */
+	/* The chips and the publishing programs that the stand-in has without these variables. */
 	unsetenv("STANDIN_TT_CHIPS");
 	unsetenv("STANDIN_TT_SHM");
 	unsetenv("TT_VISIBLE_DEVICES");
 	pin((int)sysconf(_SC_NPROCESSORS_ONLN) - 1);
 	if (set_up(lib))
 		return 1;
-	/* The first round is thrown away. */
+	/* The first round is not counted. */
 	for (size_t r = 0; r <= rounds; r++) {
 		for (size_t load = 0; load < NR_LOADS; load++) {
 			for (unsigned int i = 0; i < WAYS; i++) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_unwind.c: call stacks of 8, 16, 27 and 32 frames out of copies of this program's own stack,
- * without frame pointers: warm, and with nothing cached. The goal is 150,000 warm stacks of 27 frames
- * a second on one core. Beside it what a walk by frame pointers of the same copies takes.
+ * bench_unwind.c: unwinding call stacks of 8, 16, 27 and 32 frames from copies of this program's own
+ * stack, without frame pointers: with warm caches, and with nothing cached. The goal is 150,000 warm
+ * stacks of 27 frames per second on one core. For comparison it walks the same copies by frame
+ * pointers.
  */
 #include <pthread.h>
 #include <time.h>
@@ -28,7 +29,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
-/* Frames of 48 bytes or more, as those of the interpreter and PyTorch are on the mean 160. */
+/* Frames of 48 bytes or more; those of the interpreter and PyTorch have 160 on average. */
 __attribute__((noinline, optimize("omit-frame-pointer"))) static int deep(int n, uint64_t top)
 {
 	volatile char room[40];

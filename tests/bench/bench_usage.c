@@ -3,7 +3,7 @@
  * bench_usage.c: what a sweep of core/usage costs with 10,000 processes, all known to the history and
  * to core/cpu, in 200 groups, against a look at each of them. One line per figure.
  *
- *	idle      nobody did anything since the last one
+ *	idle      no process did anything since the last one
  *	some      one in a hundred did
  *	all       each has allocated, copied, and run
  *	churn     each has ended, and 10,000 others live
@@ -144,7 +144,7 @@ static void run(struct bench *b, const char *name, unsigned int each, unsigned i
 		if (!strcmp(name, "churn")) {
 			for (uint32_t i = 0; i < PROCS; i++)
 				end(b, first + i);
-			/* What ended is forgotten after two seconds. */
+			/* Processes that ended are forgotten after two seconds. */
 			for (unsigned int i = 0; i < 2100; i++)
 				close_slot(b);
 			first += PROCS;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_wake.c: what it costs to wake up alone: `bench_wake [MS [SECONDS]]`. A thread with the hot
- * thread's priority that waits in epoll_wait() for 15 ms (or MS) at a time and does nothing else;
- * its CPU time as the kernel counts it, system call, timer and switch included. The floor of
- * quiet.py. Without that priority (not root) it is that of an ordinary thread.
+ * bench_wake.c: the cost of waking up alone: `bench_wake [MS [SECONDS]]`. A thread with the hot
+ * thread's priority waits in epoll_wait() for 15 ms (or MS) at a time and does nothing else. The
+ * result is its CPU time as the kernel counts it, including system call, timer and switch. It is the
+ * floor of quiet.py. Without the right to that priority (not root) it is an ordinary thread.
  */
 #include <stdlib.h>
 #include <sys/epoll.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * books.bpf.c: of each stay of a task on a CPU, between two runs of this program at sched_switch:
- * how long it was, how far the run queue's clock went meanwhile, how far the part of it that is not
- * stolen went, and what the scheduler charged the task. All tasks are in the sums of one of three
- * groups.
+ * `books.bpf.c`: for each stay of a task on a CPU, between two runs of this program at sched_switch:
+ * its length, how far the run queue's clock advanced meanwhile, how far the part of this clock that is
+ * not stolen advanced, and how much time the scheduler charged to the task. The sums are kept for
+ * three groups, which together contain all tasks.
  */
 #include "vmlinux.h"
 
@@ -15,7 +15,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* What no program of the daemon reads. */
+/* Fields that no program of the daemon reads. */
 struct rq___books {
 	__u64 clock, clock_task;
 } __attribute__((preserve_access_index));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* books.h: what books.bpf.c adds up and bench_attribution.c prints. */
+/* `books.h`: the sums that `books.bpf.c` computes and bench_attribution.c prints. */
 #ifndef TTMON_BENCH_BOOKS_H
 #define TTMON_BENCH_BOOKS_H
 
@@ -7,11 +7,11 @@ enum books_group { BOOKS_LOAD, BOOKS_OTHERS, BOOKS_IDLE, BOOKS_GROUPS };
 
 struct books {
 	__u64 stays;
-	__u64 unseen;	/* the task that leaves did not come in: a switch that was not shown */
+	__u64 unseen;	/* the task that leaves is not the one that came in: a switch was hidden */
 	__u64 wall_ns;	/* between the two switches */
-	__u64 clock_ns; /* of that the run queue's clock */
+	__u64 clock_ns; /* the part of it that the run queue's clock counted */
 	/*
-	 * of that the part that was neither stolen nor used by interrupts, if the kernel distinguishes these
+	 * the part of that which was neither stolen nor used by interrupts, if the kernel distinguishes these
 	 */
 	__u64 task_ns;
 	__u64 charged_ns; /* sum_exec_runtime */

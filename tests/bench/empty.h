@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * empty.h: putting the empty program of empty.bpf.c at a function, through the kind of link that the
+ * empty.h: attaches the empty program of empty.bpf.c to a function, through the kind of link that the
  * daemon uses.
  */
 #ifndef TTMON_BENCH_EMPTY_H
@@ -12,7 +12,7 @@
 #include <linux/bpf.h>
 #include <sys/syscall.h>
 
-/* linux/bpf.h of Debian 12 ends before these (Linux 6.6, 89ae89f53d20). */
+/* linux/bpf.h of Debian 12 does not have these (Linux 6.6, 89ae89f53d20). */
 #define ATTACH_TRACE_UPROBE_MULTI 48
 #define UPROBE_MULTI_RETURN	  1
 struct multi_attr {
@@ -53,7 +53,7 @@ static inline int offset_of(const struct ttmon_elf_info *info, const char *symbo
 	return -ENOENT;
 }
 
-/* The link, or -errno, said why. */
+/* Returns the link, or -errno after it has printed the reason. */
 static inline int attach_empty(const struct empty_bpf *skel, int object_fd, uint64_t offset, bool ret)
 {
 	char path[64];

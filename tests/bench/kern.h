@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * kern.h: what the benchmarks of the kernel side share: clock, CPU, medians, copies of the library of
- * nothing.c, refusal.
+ * kern.h: functions that the benchmarks of the kernel side share: clock, CPU, medians, copies of the
+ * library of nothing.c, skipping.
  */
 #ifndef TTMON_BENCH_KERN_H
 #define TTMON_BENCH_KERN_H
@@ -54,7 +54,7 @@ static inline double median(double *v, size_t n)
 	return v[n / 2];
 }
 
-/* A benchmark that cannot run says why and is no failure. */
+/* A benchmark that cannot run prints the reason and does not count as failed. */
 static inline bool skipped(const char *name)
 {
 	if (!geteuid())
@@ -74,7 +74,7 @@ static inline void beside(const char *file, char *path, size_t n)
 	snprintf(path, n, "%s/%s", self, file);
 }
 
-/* One opened library of nothing. */
+/* An opened copy of the library of nothing.c. */
 struct nothing {
 	void *dl;
 	int fd;
@@ -112,7 +112,10 @@ static inline int nothing_open(const char *path, struct nothing *ret)
 	return 0;
 }
 
-/* A copy of a file, with an inode of its own. to: a template of mkostemp(3); the caller unlinks it. */
+/*
+ * Copies a file, so that it has an inode of its own. to: a template of mkostemp(3); the caller unlinks
+ * it.
+ */
 static inline int copy_file(const char *from, char *to)
 {
 	_cleanup_close_ int in = open(from, O_RDONLY | O_CLOEXEC), out = -1;
@@ -133,7 +136,7 @@ static inline int copy_file(const char *from, char *to)
 	return -EIO;
 }
 
-/* A copy, gone when the process ends. */
+/* Makes a copy that is removed when the process ends. */
 static inline int nothing_copy(struct nothing *ret)
 {
 	char from[PATH_MAX], to[] = "/tmp/ttmon-bench-XXXXXX";
@@ -156,7 +159,7 @@ static inline void nothing_close(struct nothing *n)
 	close(n->fd);
 }
 
-/* Attach all that there is to probe in an object that is called base. */
+/* Attaches all probes of an object with the base name `base`. */
 static inline int attach_object(struct ttmon_bpf *b, int fd, const char *base, struct ttmon_probes *ret)
 {
 	const struct ttmon_probes_opts opts = { 0 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * nothing.c: a library with names of the CUDA runtime and driver whose functions do nothing, and the
- * loops that call them. Built like the real ones: frame pointers, so that each function begins with
- * push %rbp and stacks can be walked.
+ * loops that call them. It is built like the real ones: with frame pointers, so that each function
+ * begins with push %rbp and stacks can be walked.
  *
  * The benchmarks open a copy of it for each way of probing, so that all of them are attached at once
  * and take turns.
@@ -12,9 +12,9 @@
 #include "nothing.h"
 
 #define FN __attribute__((noinline, visibility("default")))
-/* The call is not to be merged with another, moved or left out. */
+/* Keeps the compiler from merging, moving or removing the call. */
 #define KEEP(x) ({ __asm__ volatile("" : : "r"(x) : "memory"); })
-/* Something in the frame: gcc sets none up in a function that has no use for it. */
+/* Uses a variable in the frame: gcc makes no frame in a function that does not need one. */
 #define FRAME()                                     \
 	({                                          \
 		int slot_;                          \
@@ -106,8 +106,8 @@ __attribute__((noinline, used)) static void alloc(unsigned int calls, unsigned i
 }
 
 /*
- * With a stack of so many frames, this one and at least one of alloc(): the chain of frame pointers
- * ends here with 0, as a thread's does.
+ * With a stack of this many frames, this one and at least one of alloc(): the chain of frame pointers
+ * ends here with 0, as that of a thread does.
  */
 #if defined(__x86_64__)
 __asm__(".globl nothing_alloc\n.type nothing_alloc, @function\nnothing_alloc:\n"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fuzz_advisor.c: any bytes as a database that a program loads with libttmon and asks: by stacks of
- * its own code, by its own stack, by names that the bytes hold, by sizes that they hold. What is
- * opened answers with a verdict, a match and a confidence that exist; what is refused says why.
+ * fuzz_advisor.c: arbitrary bytes as a database that a program loads with libttmon and queries: by
+ * stacks of its own code, by its own stack, by names and by sizes in the bytes. A database that is
+ * accepted answers with a valid verdict, match and confidence; a refused one gives the reason.
  */
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fuzz_mmap2.c: hostile records in a perf buffer. The reader must get to the head whatever they say,
- * stay within the buffer, and see the same where they wrap around the buffer's end as where they do
- * not.
+ * fuzz_mmap2.c: hostile records in a perf buffer. For any content the reader must reach the head, stay
+ * within the buffer, and see the same records whether or not they wrap around the end of the buffer.
  *
- * Input: a byte (bits 0-2: size of the buffer, 256 bytes to 32 KiB; bit 3: losses are told by records;
- * bit 4: the head is further away than the buffer is long), a byte for where the records begin, then
- * the records.
+ * Input: a byte (bits 0-2: size of the buffer, 256 bytes to 32 KiB; bit 3: losses are reported by
+ * records; bit 4: the head is further away than the buffer is long), a byte for the start of the
+ * records, then the records.
  */
 #include <stdlib.h>
 

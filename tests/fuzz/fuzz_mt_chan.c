@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fuzz_mt_chan.c: a program that lies in its channel. The input is a sequence of pieces: two bytes of
- * a place, two of a length, and what is written there, into the header behind what is checked once,
- * the dictionary or a ring; or a read. Whatever it is, what comes out is within the dictionary, and
- * the books balance.
+ * fuzz_mt_chan.c: a program that writes invalid data into its channel. The input is a sequence of
+ * pieces: two bytes of a place, two of a length, and the bytes to write there, into the part of the
+ * header that is not checked once, the dictionary or a ring; or a read. For any input the results are
+ * within the dictionary, and the accounting holds.
  *
- *	u8 where (0 header, 1 dictionary, 2 rings, 3 read, 4 the last dictionary entry made known), u16 offset, u8 length, bytes
+ *	u8 where (0 header, 1 dictionary, 2 rings, 3 read, 4 the last dictionary entry made known),
+ *	u16 offset, u8 length, bytes
  */
 #include <fcntl.h>
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * waits.c: how a thread waits in calls of the driver: `waits LIBCUDA FLAGS`, the way of scheduling
- * that the context asks for (CU_CTX_SCHED_: 0 auto, 1 spin, 2 yield, 4 blocking). Prints "ready TID",
+ * waits.c: how a thread waits in calls of the driver: `waits LIBCUDA FLAGS`. FLAGS is the scheduling
+ * mode of the context (CU_CTX_SCHED_: 0 auto, 1 spin, 2 yield, 4 blocking). It prints "ready TID",
  * waits for a line, and prints a line of JSON for each call, of which there are REPEATS:
  *
- *	{"call": NAME, "ms": [...], "cpu_ms": [...], "queue_ms": [...], "switches": [...], "faults": [...], "seen": {"S poll_schedule_timeout 7": N, ...}}
+ *	{"call": NAME, "ms": [...], "cpu_ms": [...], "queue_ms": [...], "switches": [...], "faults": [...],
+ *	 "seen": {"S poll_schedule_timeout 7": N, ...}}
  *
- * ms: by CLOCK_MONOTONIC; cpu: by CLOCK_THREAD_CPUTIME_ID; queue: of /proc/TID/schedstat (whose time
- * on the CPU is that of the last tick); seen: how often another thread found it so, by state,
- * /proc/TID/wchan and the number of the system call, once a SAMPLE_US.
+ * ms is measured by CLOCK_MONOTONIC; cpu by CLOCK_THREAD_CPUTIME_ID; queue is from /proc/TID/schedstat
+ * (whose time on the CPU is that of the last tick). seen is how often another thread found it in this
+ * state, by state, /proc/TID/wchan and the number of the system call, once every SAMPLE_US.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * padded.c: the gate on the layout of records. Compiling it is the test.
+ * padded.c: checks the layout of records. Compiling it is the test.
  *
- * No record has padding of its own (a byte that nobody writes would carry kernel memory to user
- * space), every one is a multiple of 8 bytes, and begins with the header of 24. Where a struct has to
- * change, append to it and fill up by hand.
+ * No record has implicit padding (bytes that no program writes would carry kernel memory to user
+ * space). Every record is a multiple of 8 bytes, and begins with the header of 24. If a struct has to
+ * change, append to it and fill it up explicitly.
  */
 #pragma GCC diagnostic error "-Wpadded"
 

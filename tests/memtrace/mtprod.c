@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * mtprod.c: a program that has a GPU, as `ttmon memtrace record` sees it: it opens channels where
- * TTMON_MEMTRACE_SOCKET says and writes what its argument says.
+ * mtprod.c: a program that uses a GPU, as `ttmon memtrace record` sees it: it opens channels through
+ * the socket in TTMON_MEMTRACE_SOCKET and writes the data that its argument selects.
  *
  *	ok N STATUS	N accesses of a kernel "copy", each unit stride and stride 64 in turn; a kernel without PTX; ends with STATUS
  *	agg N		sums for N accesses of one instruction
  *	kill N		N accesses, then SIGKILL
  *	late N		ends at once; a child of it writes N accesses 0.3 s later
  *	wait N		N accesses, "ready", and then waits for SIGINT, on which it ends with status 7
- *	drop N		N accesses while nobody reads, into rings of 16
+ *	drop N		N accesses without a reader, into rings of 16
  *	hostile 0	a channel that breaks the protocol
- *	env 0		prints what the environment says to the library, with no channel
+ *	env 0		prints the environment variables of the library, without a channel
  *	none STATUS	nothing at all
  */
 #define _GNU_SOURCE

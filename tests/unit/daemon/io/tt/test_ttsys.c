@@ -314,8 +314,7 @@ static void test_nonsense(void **state)
 			else if (i == ARRAY_SIZE(texts) + 1)
 				tree_bytes(path, binary, sizeof(binary));
 			else if (i == ARRAY_SIZE(texts) + 2)
-				assert_int_equal(mkfifo(path, 0600), 0); /* a FIFO without a writer: the read must
-									  * not wait */
+				assert_int_equal(mkfifo(path, 0600), 0); /* without a writer: must not wait */
 			else
 				tree_link("/dev/zero", path);
 		}
