@@ -23,7 +23,7 @@
 #include "cuda_api.h"
 
 #define BYTES 8192
-#define FAR   1024 /* bytes of stack that hide what was there */
+#define FAR   1024 /* bytes of stack that hide the earlier contents */
 
 typedef int (*copy_fn)(void *dst, const void *src, size_t n, int kind, void *stream);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * between.c: a library that stands between the runtime and the driver, as those do that limit a
- * program's device memory: called libcuda.so.1, it loads the driver, $BETWEEN_DRIVER, and gives the
- * runtime its own functions for the copies. Built without frame pointers. KNOWN: its functions have
- * the driver's names, so that they are probed; else they have none. JUMPS: they end in a jump to the
- * driver's.
+ * between.c: a library between the runtime and the driver, like those that limit a program's device
+ * memory. It is called libcuda.so.1, loads the driver ($BETWEEN_DRIVER), and gives the runtime its own
+ * functions for the copies. It is built without frame pointers. KNOWN: its functions have the driver's
+ * names, so that they are probed; else they have no names. JUMPS: they end in a jump to the driver's
+ * function.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -22,7 +22,7 @@
 #ifdef JUMPS
 #define HAND_ON(call) return call
 #else
-/* As those that write a log: an array that nobody fills, and something to do afterwards. */
+/* Like libraries that write a log: an unused array, and some work after the call. */
 #define HAND_ON(call)                                          \
 	do {                                                   \
 		char line[200];                                \

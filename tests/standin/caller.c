@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * caller.c: calls a library again and again from the moment it has it, and keeps its own book: when
- * each call began. What a daemon that meets the library at that moment misses follows from the book
+ * caller.c: calls a library again and again as soon as it is loaded, and keeps its own accounts: when
+ * each call began. From these follows what a daemon misses that sees the library at that moment
  * (tests/e2e/t_gaps.py, tests/bench/gaps.py).
  *
  *	caller [-w] MS LIBRARY|- FUNCTION...
  *
- * Loads the library (-: it is there from the start), then calls the functions in turn for so many
+ * It loads the library (-: it is there from the start), then calls the functions in turn for MS
  * milliseconds, a round each 20 us. Each is called with an address and arguments that make it fail,
- * but for launches; "tt" is an allocation and its free in a stand-in of tt-metal. -w: prints "ready
- * PID" and waits for a line, before it loads the library, and once more before the end. The last
- * line is
+ * except for launches; "tt" is an allocation and its free in a stand-in of tt-metal. -w: it prints
+ * "ready PID" and waits for a line, before it loads the library, and once more before the end. The
+ * last line is
  *
  *	{"pid": N, "asked": NS, "loaded": NS, "calls": {"FUNCTION": [NS, ...], ...}}
  *
- * asked, loaded: CLOCK_MONOTONIC before and after the library was loaded; 0 where it was there.
- * Times are those just before a call.
+ * asked and loaded are CLOCK_MONOTONIC before and after the library was loaded, or 0 if it was there.
+ * Times are those directly before a call.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * control.c: results on demand for the stand-in libraries. Which call fails with what, how long it
- * takes, and a hook that runs inside it (to leave it by longjmp or pthread_exit, say).
+ * control.c: configured results of the stand-in libraries: which call fails with which error, how long
+ * it takes, and a hook that runs inside it (to leave it by longjmp or pthread_exit, for instance).
  *
- * STANDIN_LINGER=500: the program stays for so many milliseconds after its end, so that a tracer can
- * still read its mappings.
+ * STANDIN_LINGER=500: the program stays for 500 ms after its end, so that a tracer can still read its
+ * mappings.
  *
- * Set by exported functions (standin.h) or by the environment:
+ * They are set by exported functions (standin.h) or by the environment:
  * STANDIN_FAIL="cudaMalloc=2:3,cudaFree=1" (error:count, without a count for ever),
- * STANDIN_DELAY="cudaHostAlloc=12000" (microseconds). Without any, a call pays one relaxed load.
+ * STANDIN_DELAY="cudaHostAlloc=12000" (microseconds). Without any of these a call costs one relaxed
+ * load.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -45,7 +46,10 @@ __attribute__((destructor)) static void linger(void)
 		usleep((useconds_t)atoi(ms) * 1000);
 }
 
-/* The rule of a function, made if it is not there. The caller holds rules_lock. NULL: no room. */
+/*
+ * Returns the rule of a function, which is created if needed. The caller holds rules_lock. NULL: no
+ * room.
+ */
 static struct rule *rule_of(const char *fn)
 {
 	int n = atomic_load(&nr_rules);

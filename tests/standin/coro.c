@@ -40,7 +40,7 @@ struct context {
 	void *sp;
 };
 
-/* Callee-saved registers on the old stack, then those on the new one. */
+/* Saves the callee-saved registers on the old stack, then restores those on the new one. */
 void swap(struct context *from, struct context *to);
 __asm__(".text\n"
 	".type swap, @function\n"
@@ -56,7 +56,7 @@ static void make(struct context *c, char *stack, void (*body)(void))
 {
 	void **sp = (void **)(stack + STACK - 64);
 
-	*--sp = NULL; /* where body() would return to, and what aligns its frame */
+	*--sp = NULL; /* the return address of body(), which also aligns its frame */
 	*--sp = (void *)body;
 	sp -= 6;
 	memset(sp, 0, 6 * sizeof(*sp));
@@ -83,10 +83,10 @@ static void make(struct context *c, char *stack, void (*body)(void))
 #endif
 
 static struct context outside, inside;
-static char *host, *dev, *coroutine; /* its stack, and as much above it */
+static char *host, *dev, *coroutine; /* its stack, and as many bytes above it */
 static unsigned long copies, allocs, calls;
 static bool own, async;
-static void (*on_copy)(void); /* done once, in the middle of the next copy */
+static void (*on_copy)(void); /* executed once, in the middle of the next copy */
 
 static void hook(void *arg)
 {
@@ -100,7 +100,7 @@ static void hook(void *arg)
 
 void *coro_alloc(size_t size);
 
-/* For --alloc-fn: another tracer on this host does not know it. */
+/* For --alloc-fn: other tracers on this host do not know this function. */
 __attribute__((noinline)) void *coro_alloc(size_t size)
 {
 	static char memory[SIZE];
@@ -210,7 +210,7 @@ static int go_in_cloned(void *arg)
 
 static void cloned(void)
 {
-	static _Atomic int tid; /* the kernel's until the thread ends */
+	static _Atomic int tid; /* the kernel owns it until the thread ends */
 
 	tid = -1;
 	if (clone(go_in_cloned, coroutine + 2 * STACK,
@@ -249,7 +249,7 @@ static void *fork_and_allocate(void *arg)
 
 #define DEEP (12u << 20)
 
-/* As programs do that have large arrays on their stacks. */
+/* Like programs with large arrays on their stacks. */
 __attribute__((noinline)) static void allocate_far_down(void)
 {
 	struct rlimit limit = { .rlim_cur = 2 * DEEP, .rlim_max = RLIM_INFINITY };

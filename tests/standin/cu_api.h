@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* cu_api.h: the driver's side of cuda_api.h, by the exported names (with their _vN suffixes). */
+/* cu_api.h: the driver's part of cuda_api.h, by the exported names (with their _vN suffixes). */
 #ifndef STANDIN_CU_API_H
 #define STANDIN_CU_API_H
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * cuda_api.h: what the stand-in libraries and their programs need of CUDA's interface: names, argument
- * lists and structure layouts as the binaries have them, so that everything here builds on a machine
+ * cuda_api.h: the part of CUDA's interface that the stand-in libraries and their programs need: names,
+ * argument lists and structure layouts as in the binaries, so that everything here builds on a machine
  * without CUDA.
  *
- * With STANDIN_REAL_HEADERS the real headers of CUDA 13 are used instead. standin.mk compiles the
- * stand-ins once that way where the headers are installed: an argument list that differs does not
- * build.
+ * With STANDIN_REAL_HEADERS the real headers of CUDA 13 are used instead. If these are installed,
+ * standin.mk compiles the stand-ins once in this way: an argument list that differs does not build.
  *
- * STANDIN_CUDART is the major version of the runtime meant (12 or 13): the batched copies, prefetch
- * and advise have other arguments in 12. CUDA_API_PER_THREAD_DEFAULT_STREAM maps the names to their
+ * STANDIN_CUDART is the major version of the runtime (12 or 13): the batched copies, prefetch and
+ * advise have different arguments in 12. CUDA_API_PER_THREAD_DEFAULT_STREAM maps the names to their
  * _ptds/_ptsz forms, as the real headers do.
  */
 #ifndef STANDIN_CUDA_API_H
@@ -287,7 +286,7 @@ typedef struct CUexecAffinityParam_st CUexecAffinityParam;
 typedef struct CUctxCreateParams_st CUctxCreateParams;
 typedef cudaGraphEdgeData CUgraphEdgeData;
 
-/* The names a program built with --default-stream per-thread really calls. */
+/* The names that a program built with --default-stream per-thread really calls. */
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
 #define STANDIN_PTDS(name)	      name##_ptds
 #define STANDIN_PTSZ(name)	      name##_ptsz

@@ -17,7 +17,7 @@ struct CUctx_st {
 };
 
 static struct CUctx_st primary[STANDIN_DEVICES];
-/* Contexts of this thread; the current one is the top. */
+/* The contexts of this thread; the top one is current. */
 #define MAX_PUSHED 8
 static __thread CUcontext stack[MAX_PUSHED];
 static __thread unsigned int top;
@@ -112,7 +112,7 @@ API(cuCtxCreate_v4, (CUcontext * ctx, CUctxCreateParams *params, unsigned int fl
 }
 
 /*
- * The model has one set of memory for all contexts: destroying one frees all. Its structure stays,
+ * The model has one memory for all contexts: destroying one frees everything. Its structure stays,
  * because it may be current elsewhere.
  */
 static int destroy_context(CUcontext ctx)
@@ -212,7 +212,7 @@ API(cuMemHostUnregister, (void *p), (p))
 	return model_unregister(p);
 }
 
-/* Hand the call's result on; mem is read after the call was made. */
+/* Passes on the result of the call; mem is read after the call was made. */
 static int dev_result(int err, void *const *mem, CUdeviceptr *ret)
 {
 	if (!err)
@@ -238,7 +238,7 @@ API(cuMemHostGetDevicePointer_v2, (CUdeviceptr * dev, void *p, unsigned int flag
 
 /* ---- device memory ---- */
 #undef cuMemAlloc
-/* A 32-bit device pointer cannot say where our device is. */
+/* A 32-bit device pointer cannot hold an address of this device. */
 API(cuMemAlloc, (CUdeviceptr_v1 * p, unsigned int size), (p, size))
 {
 	ENTER("cuMemAlloc");
@@ -337,8 +337,8 @@ API(cuMemPoolDestroy, (CUmemoryPool pool), (pool))
 }
 
 /*
- * A handle is a pointer to its size; what is mapped are device addresses, wherever the memory is said
- * to be.
+ * A handle is a pointer to its size. Mapped memory has device addresses, whatever location is
+ * requested.
  */
 API(cuMemCreate,
     (CUmemGenericAllocationHandle * h, size_t size, const CUmemAllocationProp *prop, unsigned long long flags),

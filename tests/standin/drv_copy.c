@@ -127,7 +127,7 @@ API_PTDS(cuMemcpyAtoA_v2, (CUarray dst, size_t doffset, CUarray src, size_t soff
 	return copy_now(model_array(dst, doffset, 0, NULL), model_array(src, soffset, 0, NULL), n);
 }
 
-/* One side of a structured copy. z and height are 0 and 1 in 2D. */
+/* One side of a structured copy. In 2D, z is 0 and height is 1. */
 struct side {
 	CUmemorytype type;
 	const void *host;
@@ -376,7 +376,7 @@ typedef CUdriverProcAddressQueryResult proc_status;
 typedef int proc_status;
 #endif
 
-/* The newest form of a function, as the exported entry of that name. */
+/* Finds the newest form of a function: the exported entry with that name. */
 API(cuGetProcAddress_v2, (const char *symbol, void **pfn, int version, uint64_t flags, proc_status *status),
     (symbol, pfn, version, flags, status))
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * drvscen.c: a program that uses the CUDA driver and no runtime: every class of driver call once or a
- * few times, booked like scen.c's scenarios and printed as one line of JSON. drvscen [--wait]
+ * drvscen.c: a program that uses the CUDA driver without the runtime: it makes every class of driver
+ * call once or a few times, counted like the scenarios of scen.c, and prints one line of JSON. drvscen
+ * [--wait]
  */
 #define _GNU_SOURCE
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * every.h: what everyrt.c and everydrv.c share: a call of a function under each of its names, and the
- * book of what the calls did. The arguments are written by the CUDA headers' parameter lists, not by
- * ttmon's table of argument positions: that is what is tested.
+ * every.h: shared by everyrt.c and everydrv.c: a call of a function under each of its names, and the
+ * accounts of the calls. The arguments follow the parameter lists of the CUDA headers, not ttmon's
+ * table of argument positions, since that table is what is tested.
  */
 #ifndef EVERY_H
 #define EVERY_H
@@ -18,12 +18,15 @@
 #define EVERY_BUF (4 * EVERY_ROW)
 
 /*
- * The size of the current call: each call has another one, so that the calls can be found in the
+ * The size of the current call. Each call has a different one, so that the calls can be found in the
  * database.
  */
 extern size_t n;
 
-/* A line of the book: the function called, the event that a database has to have for it, its bytes. */
+/*
+ * A line of the accounts: the called function, the event that the database must have for it, and its
+ * bytes.
+ */
 void did(const char *fn, const char *event, size_t bytes);
 struct every_book {
 	uint64_t d2d, d2d_bytes, kernels, graphs, graph_copies, captured;
@@ -31,8 +34,8 @@ struct every_book {
 extern struct every_book every;
 
 /*
- * name under its own name and with each suffix it is exported with; then effect, in which `fn` is the
- * name called.
+ * Calls name under its own name and with each suffix it is exported with; then executes effect, in
+ * which `fn` is the called name.
  */
 #define EVERY(name, args, effect)                                                                 \
 	do {                                                                                      \
@@ -58,7 +61,7 @@ extern struct every_book every;
 #define ON_DEV_2D(name, args)	     EVERY(name, args, (every.d2d++, every.d2d_bytes += 2 * n))
 #define COUNTED(counter, name, args) EVERY(name, args, every.counter++)
 
-/* A call that is not what is tested. */
+/* A call that is not under test. */
 #define MUST(call) must((int)(call), #call)
 void must(int err, const char *what);
 

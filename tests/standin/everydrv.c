@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * everydrv.c: the driver's part of everyfn.c. Streams, events and graphs are the runtime's: the
+ * everydrv.c: the driver's part of everyfn.c. Streams, events and graphs come from the runtime: the
  * driver's stand-in makes none.
  */
 #define _GNU_SOURCE
@@ -17,7 +17,9 @@ static CUdeviceptr address(const void *p)
 	return (CUdeviceptr)(uintptr_t)p;
 }
 
-/* Contexts say which device a call is about; to destroy one frees all, so this goes first. */
+/*
+ * The context determines the device of a call. Destroying one frees all memory, so this runs first.
+ */
 static void contexts(void)
 {
 	CUcontext ctx, popped;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * everyfn.c: every function that ttmon probes, under every name it is exported with, called once each.
- * Prints what the calls did as one line of JSON. The runtime does not call the driver here: each
- * library has memory of its own. everyfn12 is the same for the runtime 12, without the driver.
+ * everyfn.c: calls every function that ttmon probes once, under every name it is exported with. Prints
+ * the accounts of the calls as one line of JSON. The runtime does not call the driver here: each
+ * library has its own memory. everyfn12 is the same for the runtime 12, without the driver.
  */
 #define _GNU_SOURCE
 #include <unistd.h>

@@ -131,7 +131,7 @@ static void batches(void)
 #endif
 }
 
-/* A copy in `stream`, which is being captured. */
+/* Makes a copy in `stream`, which is being captured. */
 static void captured(cudaStream_t stream)
 {
 	COUNTED(captured, cudaMemcpyAsync, (dev, host, n, cudaMemcpyHostToDevice, stream));

@@ -2,12 +2,12 @@
 /*
  * hoard.c: a program that holds many things at once: `hoard WHAT N [STEP]`.
  *
- *	pinned	N allocations of 64 bytes by cudaHostAlloc(): prints "ready PID BYTES" when it holds them; after a line it frees every STEP-th (2)
- *		and prints "left BYTES", after another one it ends
- *	sites	N allocations of device memory, each freed at once, each with a call stack of its own: it writes the frame records, which name
- *		places in the C library from the STEP-th on
+ *	pinned	N allocations of 64 bytes by cudaHostAlloc(): prints "ready PID BYTES" when it holds them;
+ *		after a line it frees every STEP-th (2) and prints "left BYTES", after another one it ends
+ *	sites	N allocations of device memory, each freed at once, each with a call stack of its own: it
+ *		writes the frame records, whose addresses are in the C library, from the STEP-th on
  *
- * Each step is a line on standard output, so that whoever started it knows where it is.
+ * Each step is a line on standard output, so that the test knows the state of the program.
  */
 #define _GNU_SOURCE
 #include <link.h>
@@ -62,7 +62,7 @@ __attribute__((noinline)) static int allocate(uint64_t at, uint64_t up[2])
 	up[0] = 0;
 	up[1] = at;
 	frame[0] = (uint64_t)up;
-	/* Not to be moved: the record is read while the call is in flight. */
+	/* Keeps the compiler from moving it: the record is read while the call is in flight. */
 	__asm__ volatile("" ::: "memory");
 	err = cudaMalloc(&p, SIZE) || cudaFree(p);
 	__asm__ volatile("" ::: "memory");
@@ -70,7 +70,7 @@ __attribute__((noinline)) static int allocate(uint64_t at, uint64_t up[2])
 	return err;
 }
 
-/* The C library's code: a place in no file would be left out of the call site. */
+/* Finds the code of the C library: an address in no file would be left out of the call site. */
 static int find_code(struct dl_phdr_info *info, size_t size, void *ctx)
 {
 	const ElfW(Phdr) *code = NULL;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * ident.c: the program of ident.h. ident [BATCH [SEED [PART...]]]: sizes that depend on the batch are
- * BATCH times as large; SEED decides which thread comes when. PART: sites, loops, churn, threads,
- * cache, modules; all without.
+ * BATCH times as large; SEED determines the order of the threads. PART: sites, loops, churn, threads,
+ * cache, modules; all if none is given.
  */
 #define _GNU_SOURCE
 #include "ident.h"
@@ -29,14 +29,14 @@ M_SITES(IDENT_SITE)
 static void (*const sites[])(size_t) = { M_SITES(M_NAME) };
 
 /*
- * Two buffers of one function, and one that is made of another batch's sizes: 64 and 128 KiB, then 128
- * and 256.
+ * Two buffers of one function, and one whose size depends on the batch: 64 and 128 KiB, then 128 and
+ * 256.
  */
 static IDENT_HIDDEN void loops(size_t batch)
 {
 	static const char *const layers[] = { "layer.0", "layer.1", "layer.2", "layer.3", "layer.4", "layer.5" };
 	static const char *const pair[] = { "pair.small", "pair.large" };
-	/* Not for the compiler to know: unrolled, they were two call sites. */
+	/* Hidden from the compiler: with an unrolled loop there would be two call sites. */
 	volatile int two = 2;
 
 	for (int i = 0; i < 6; i++)
@@ -60,7 +60,7 @@ static IDENT_HIDDEN void churn(size_t batch)
 	IDENT_HERE(301);
 }
 
-/* Threads that all do the same, in an order of their own in each run. */
+/* Threads that all do the same, in a different order in each run. */
 struct worker {
 	int nr;
 	unsigned int seed;
@@ -97,9 +97,9 @@ static IDENT_HIDDEN void threads(size_t batch, unsigned int seed)
 }
 
 /*
- * A caching allocator under an interpreter: all that the program allocates comes through one path of
- * native frames, in powers of two, and only where no block of that size is free. A block is what it
- * was first made for.
+ * A caching allocator under an interpreter: all allocations of the program go through one path of
+ * native frames, in powers of two, and only if no block of that size is free. A block keeps the label
+ * that it was first made for.
  */
 struct block {
 	void *p;
@@ -128,7 +128,10 @@ static IDENT_HIDDEN struct block *cache_alloc(size_t size, const char *label)
 
 static IDENT_HIDDEN void interpret(size_t batch)
 {
-	/* Text of a program: what, KiB, by the batch, how many steps it lives, how often it is moved. */
+	/*
+	 * A program as a table: label, KiB, whether the size depends on the batch, how many steps it lives,
+	 * how often it is copied.
+	 */
 	static const struct op {
 		const char *label;
 		size_t kib;

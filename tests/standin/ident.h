@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * ident.h: a program whose allocations have names that the test knows, in three modules (the program,
+ * ident.h: a program whose allocations have labels that the test knows, in three modules (the program,
  * a library, a library that is loaded while it runs), to count how many of them are found again in
- * another run and whether rightly. What an allocation truly is, its label, goes to the file
+ * another run, and how many of these correctly. The label of each allocation is written to the file
  * $IDENT_TRUTH in the order of the calls, one line each: address, size, label.
  *
- * IDENT_REBUILT: the same program after edits that have nothing to do with it: other functions before
- * and between, other strings.
+ * IDENT_REBUILT: the same program after unrelated edits: other functions before and between, other
+ * strings.
  */
 #ifndef IDENT_H
 #define IDENT_H
@@ -18,10 +18,10 @@
 #include "cuda_api.h"
 
 #define IDENT_HIDDEN __attribute__((noinline))
-/* Keeps a call from becoming a jump, and a function from being merged with one that looks like it. */
+/* Keeps a call from becoming a jump, and a function from being merged with an equal one. */
 #define IDENT_HERE(n) __asm__ __volatile__("" ::"i"(n) : "memory")
 
-/* In libident_a: of all three. */
+/* In libident_a, for all three modules. */
 void ident_note(const char *label, const void *p, size_t size);
 void ident_copy(const void *p, size_t size, int times);
 void ident_a_run(size_t batch);
@@ -39,8 +39,8 @@ void ident_b_run(size_t batch);
 	})
 
 /*
- * A call site: n its number, kib its size, by the batch or fixed, copies how often it is moved. What a
- * rebuilt program has in between is a function that does nothing of interest.
+ * A call site: n is its number, kib its size, by the batch or fixed, copies how often it is copied. A
+ * rebuilt program has an unrelated function in between.
  */
 #ifdef IDENT_REBUILT
 #define IDENT_BETWEEN(module, n)                                                \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ident_a.c: the library of the ident programs (ident.h): the book of labels, and call sites in
- * functions the compiler may inline as it likes.
+ * ident_a.c: the library of the ident programs (ident.h): the labels, and call sites in functions that
+ * the compiler may inline.
  */
 #include "ident.h"
 
@@ -49,7 +49,7 @@ void ident_copy(const void *p, size_t size, int times)
 		X(a, 12, 12, 1, 2) X(a, 13, 24, 0, 0) X(a, 14, 48, 0, 8) X(a, 15, 96, 1, 30)
 A_SITES(IDENT_SITE)
 
-/* Steps in between, which one optimisation keeps as functions and another does not. */
+/* Intermediate functions, which one optimisation keeps as functions and another does not. */
 static void step(size_t batch, void (*const *v)(size_t), int n)
 {
 	for (int i = 0; i < n; i++)

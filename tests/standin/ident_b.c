@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ident_b.c: the library that the ident programs load while they run (ident.h): stacks that are deep,
- * and some that meet at their inner end.
+ * ident_b.c: the library that the ident programs load while they run (ident.h): deep stacks, and
+ * stacks with equal inner ends.
  */
 #include "ident.h"
 
@@ -15,7 +15,7 @@
 	X(b, 6, 8, 0, 0) X(b, 7, 100, 1, 11) X(b, 8, 40, 0, 0) X(b, 9, 64, 0, 25) X(b, 10, 64, 1, 6) X(b, 11, 256, 0, 0)
 B_SITES(IDENT_SITE)
 
-/* Each through a stack one deeper than the one before. */
+/* Each one through a stack that is one frame deeper than the one before. */
 static IDENT_HIDDEN void descend(int depth, void (*fn)(size_t), size_t batch)
 {
 	if (depth)
@@ -25,7 +25,7 @@ static IDENT_HIDDEN void descend(int depth, void (*fn)(size_t), size_t batch)
 	IDENT_HERE(200);
 }
 
-/* Recursion: only the outer frames distinguish these. */
+/* Recursion: only the outer frames differ. */
 static IDENT_HIDDEN void recurse(int depth, const char *label)
 {
 	if (depth) {

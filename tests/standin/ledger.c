@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ledger.c: a workload that keeps its own accounts. Threads mix every kind of call on the stand-in
- * runtime, hand allocations to each other and reuse addresses at once; at the end it writes its
- * accounts to a JSON file, and tests/e2e/compare.py checks that ttmond's database agrees exactly.
+ * ledger.c: a workload that keeps its own accounts. Threads mix every kind of call of the stand-in
+ * runtime, pass allocations to one another and reuse addresses at once. At the end the program writes
+ * its accounts to a JSON file, and tests/e2e/compare.py checks that ttmond's database agrees exactly.
  *
  *	ledger [--threads N] [--calls N] [--seed S] [--out FILE] [--wait] [--fail-async]
  *
@@ -11,10 +11,10 @@
  * know them when it begins. --fail-async lets asynchronous copies fail too (a tracer sees that only
  * with --copy-results).
  *
- * The accounts are exact because a copy lies inside one allocation that its thread owns at that time;
- * an allocation is handed over under a lock; the order number is taken after the call returned and
- * before any thread can free. The peak of pinned pages is exact because at the end, alone, the program
- * pins more than can ever have been pinned before.
+ * The accounts are exact because a copy is inside one allocation that its thread owns at that time; an
+ * allocation is passed on under a lock; and the order number is taken after the call has returned and
+ * before any thread can free. The peak of pinned pages is exact because at the end, with no other
+ * thread left, the program pins more than can ever have been pinned before.
  */
 #define _GNU_SOURCE
 #include <getopt.h>
@@ -33,7 +33,7 @@
 struct options opt = { .threads = 8, .calls = 200000, .seed = 1 };
 atomic_uint_fast64_t order;
 atomic_long calls_left;
-static atomic_int_fast64_t bound, bound_max; /* pages that may be pinned at this moment, at most */
+static atomic_int_fast64_t bound, bound_max; /* upper bound of the pages that may be pinned at this moment */
 static struct thread *threads;
 
 uint32_t rnd(struct thread *t, uint32_t n)
@@ -72,7 +72,9 @@ uint64_t pages_of(uint64_t addr, uint64_t size)
 	return (addr + size - 1) / 4096 - addr / 4096 + 1;
 }
 
-/* Before a pin call: pages it may add. The most there can ever have been is the peak of this sum. */
+/*
+ * Before a pin call: adds the pages that it may pin. The true peak is at most the peak of this sum.
+ */
 void bound_add(int64_t pages)
 {
 	int64_t now = atomic_fetch_add(&bound, pages) + pages, max = atomic_load(&bound_max);
@@ -289,7 +291,7 @@ static int print_books(const char *path)
 	fprintf(f,
 		"],\n\"allocs\":%lu,\"frees\":%lu,\"kernels\":%lu,\"pins\":%lu,\"live_pages\":%lu,\"live_bytes\":%lu,",
 		allocs, frees, kernels, pins, live_pages, live_bytes);
-	/* Nothing was freed since the last pin, which topped all before it. */
+	/* Nothing was freed since the last pin, which exceeded all earlier peaks. */
 	fprintf(f, "\"peak_pages\":%lu}\n", live_pages);
 	if (fflush(f) || ferror(f)) {
 		perror(path ? path : "stdout");
@@ -300,7 +302,7 @@ static int print_books(const char *path)
 	return 0;
 }
 
-/* Alone now: pin more than was ever pinned. */
+/* No other thread is left: pins more than was ever pinned. */
 static void pin_peak(struct thread *t)
 {
 	uint64_t size = (uint64_t)(atomic_load(&bound_max) + 16) * 4096;

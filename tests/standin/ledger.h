@@ -68,7 +68,9 @@ struct rec {
 	struct pair moved[DIRS];
 };
 
-/* A side of a copy that has no address: a symbol or an array. NULL is the thread's pageable buffer. */
+/*
+ * A side of a copy without an address: a symbol or an array. NULL is the thread's pageable buffer.
+ */
 #define SYMBOL ((struct rec *)1)
 
 struct count {
@@ -95,7 +97,7 @@ struct thread {
 	struct rec *mail[MAX_MAIL];
 	size_t nr_mail;
 
-	struct rec *recs; /* all that this thread allocated */
+	struct rec *recs; /* all allocations of this thread */
 	struct count counts[FN_MAX];
 	struct pair moved[DIRS][MEMS], pageable_moved[DIRS];
 	uint64_t allocs, frees, kernels;
@@ -113,7 +115,7 @@ extern atomic_uint_fast64_t order;
 extern atomic_long calls_left;
 
 uint32_t rnd(struct thread *t, uint32_t n);
-/* Book a call; true if it succeeded. */
+/* Counts a call. Returns true if it succeeded. */
 bool counted(struct thread *t, enum fn fn, int err);
 bool pinned(enum method m);
 uint64_t pages_of(uint64_t addr, uint64_t size);

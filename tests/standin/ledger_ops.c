@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* ledger_ops.c: the calls of the ledger workload, each booked as it is made. See ledger.c. */
+/*
+ * ledger_ops.c: the calls of the ledger workload, each of which is counted when it is made. See
+ * ledger.c.
+ */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +21,8 @@
 static char module_variable[MAX_BYTES]; /* stands for a __device__ variable */
 
 /*
- * The program's own memory for cudaHostRegister, in slots; the last one given back is the next one
- * used.
+ * The program's own memory for cudaHostRegister, in slots; the slot that was returned last is used
+ * next.
  */
 static pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
 static char *slots;
@@ -81,7 +84,7 @@ int ledger_start(struct thread *t)
 	return cudaMallocArray(&t->array, &bytes, ARRAY_W, ARRAY_H, 0) ? -1 : 0;
 }
 
-/* Sometimes the next call is to fail. */
+/* In some cases the next call is to fail. */
 static void maybe_fail(struct thread *t, int err)
 {
 	if (!rnd(t, 40))
@@ -200,7 +203,7 @@ void ledger_alloc(struct thread *t)
 	}
 }
 
-/* The calls that fail by themselves, and the frees of nothing. */
+/* Calls that fail by themselves, and frees of unknown memory. */
 static void odd_frees(struct thread *t)
 {
 	switch (rnd(t, 5)) {
@@ -278,13 +281,15 @@ static struct rec *pick(struct thread *t, struct own *o)
 	return o->n ? o->recs[rnd(t, (uint32_t)o->n)] : NULL;
 }
 
-/* A host side: one in three is the pageable buffer. */
+/* A host side: in one of three cases the pageable buffer. */
 static struct part host_part(struct thread *t)
 {
 	return part_of(t, rnd(t, 3) ? pick(t, &t->host) : NULL);
 }
 
-/* Both sides of a copy in some direction. False: nothing to copy between. */
+/*
+ * Picks both sides of a copy in some direction. Returns false if there is nothing to copy between.
+ */
 static bool pick_parts(struct thread *t, struct part *dst, struct part *src, enum dir *dir)
 {
 	struct rec *a = pick(t, &t->dev), *b = pick(t, &t->dev);
@@ -307,7 +312,9 @@ static bool has_managed(const struct part *a, const struct part *b)
 	return (a->r && a->r->method == M_MANAGED) || (b->r && b->r->method == M_MANAGED);
 }
 
-/* The direction argument of the call, or cudaMemcpyDefault if the pointers determine it. */
+/*
+ * The direction argument of the call, or cudaMemcpyDefault if the pointers determine the direction.
+ */
 static enum cudaMemcpyKind said(struct thread *t, enum dir dir, const struct part *a, const struct part *b)
 {
 	return rnd(t, 3) || has_managed(a, b) ? (enum cudaMemcpyKind)dir : cudaMemcpyDefault;
@@ -453,7 +460,7 @@ static void copy_array(struct thread *t)
 
 #define BATCH 8
 
-/* A batch says no direction: its sides have to be telling. */
+/* A batch has no direction argument: its sides must determine it. */
 static size_t pick_batch(struct thread *t, struct part *dst, struct part *src, enum dir *dir, size_t *sizes)
 {
 	size_t n = 0;

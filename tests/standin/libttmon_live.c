@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * libttmon_live.c: asks the daemon to trace it (-t SOCKET), then runs steps: each copies from an
- * unpinned buffer and ends with a checkpoint, where what live advice says is done: the buffer is
+ * libttmon_live.c: requests the daemon to trace it (-t SOCKET), then runs steps. Each step copies from
+ * an unpinned buffer and ends with a checkpoint, at which live advice is followed: the buffer is
  * pinned in place. Prints one line of JSON.
  *
- *	libttmon_live [-w] SOCKET	-w: "ready PID" first, then waits for a line; a new buffer every EPOCH steps, since of one that is older
- *					than the daemon's probes nobody says what it is
+ *	libttmon_live [-w] SOCKET	-w: prints "ready PID" first, then waits for a line; uses a new buffer every
+ *					EPOCH steps, since the kind of a buffer that is older than the daemon's
+ *					probes is unknown
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * libttmon_programs.c: hears runs of programs (ttmon_program_subscribe()), and says "ready PID"
- * once it has subscribed.
+ * libttmon_programs.c: receives runs of programs (ttmon_program_subscribe()), and prints "ready PID"
+ * when it has subscribed.
  *
  *	libttmon_programs [-c] [-p PID] SOCKET	-c: counts them; else each is a line of JSON. For each line read it prints its
  *						statistics; at the end of the input it unsubscribes and prints them once more.
@@ -18,7 +18,7 @@
 static int counts;
 static uint64_t last, out_of_order, programs;
 
-/* Kernels are paths of our own stand-ins: nothing to escape. */
+/* Kernels are paths of the stand-ins: they need no escaping. */
 static void on_run(void *ctx, const struct ttmon_program_run *r)
 {
 	out_of_order += ctx != &counts || r->seq <= last;
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	while (fgets(line, sizeof(line), stdin))
 		print_stats(sub);
-	/* A child has no thread, and may end the copy that it has. */
+	/* A child has no thread, and may end its copy of the subscription. */
 	if (!fork()) {
 		ttmon_program_unsubscribe(sub);
 		_exit(0);

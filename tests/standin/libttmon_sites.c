@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * libttmon_sites.c: a program whose own allocator asks libttmon and then calls cudaHostAlloc, from
- * several call sites: through one function, from two places of one function, in a loop, from below a
- * recursion, in a thread, and by name. Some buffers are copied, some are not: what each answer should
- * be is known here. Prints one line of JSON.
+ * libttmon_sites.c: a program whose own allocator queries libttmon and then calls cudaHostAlloc, from
+ * several call sites: through one function, from two places of one function, in a loop, below a
+ * recursion, in a thread, and by name. Some buffers are copied, some are not: the program knows the
+ * right answer for each. Prints one line of JSON.
  *
- *	libttmon_sites [-n] [DB...]	-n: the order of calls and the sizes of the loop are others
+ *	libttmon_sites [-n] [DB...]	-n: a different order of calls, and different sizes in the loop
  *
- * Built as it is, without frame pointers, with the archive, and as another build of the program
- * (REBUILT: other offsets, another build-id).
+ * It is built normally, without frame pointers, with the archive, and as another build of the program
+ * (REBUILT: different offsets, another build-id).
  */
 #include <pthread.h>
 #include <stdbool.h>

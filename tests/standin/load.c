@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * load.c: known loads for the scheduler, and the kernel's own books of them.
+ * load.c: known loads for the scheduler, and the kernel's own accounts of them.
  *
  *	load [--wait] MODE [SECONDS [N]]
  *
  * Runs child processes and prints, when all have ended, one line of JSON: for each its pid, the CPU
- * time that wait4(2) tells (the scheduler's sum_exec_runtime, in us) and its switches. --wait: prints
- * "ready PID" and waits for a line first.
+ * time that wait4(2) reports (the scheduler's sum_exec_runtime, in us) and its switches. --wait:
+ * prints "ready PID" and waits for a line first.
  *
  *	spin	N children, each pinned to a CPU of its own, that never sleep
  *	nice	two children pinned to CPU 0, at nice 0 and nice 5
  *	sleep	N children that work 2 ms and sleep 2 ms
  *	switch	a pair of threads pinned to each CPU that wake each other through pipes (N pairs, 0: one a CPU)
  *	paced	the same, in bursts each millisecond that make N switches a second in all
- *	forks	N children, eight at a time, each a little work; SECONDS is not looked at
+ *	forks	N children, eight at a time, each does a little work; SECONDS is ignored
  *	threads	one child with N threads that never sleep
  *	exec	one child that execs sleep(1)
  */
@@ -94,10 +94,10 @@ static void sleeper(int i)
 struct pair {
 	int cpu, in, out;
 	uint64_t end, next;
-	unsigned int burst, left; /* ways there and back in a millisecond; 0: no pause */
+	unsigned int burst, left; /* round trips left in this millisecond; 0: no pause */
 };
 
-/* Where a burst is over: wait for the next millisecond. */
+/* At the end of a burst: waits for the next millisecond. */
 static void rest(struct pair *p)
 {
 	if (!p->burst || --p->left)
@@ -118,7 +118,7 @@ static void *bounce(void *arg)
 	pin(p->cpu);
 	while (c != 'q' && read(p->in, &c, 1) == 1) {
 		if (now_ns() > p->end)
-			c = 'q'; /* the other one has to hear of it too */
+			c = 'q'; /* the other one must be notified too */
 		if (write(p->out, &c, 1) != 1)
 			return arg;
 		rest(p);
@@ -152,7 +152,7 @@ static void switches(int i)
 	run_pair(i, 0);
 }
 
-/* A way there and back is two switches. */
+/* A round trip is two switches. */
 static void paced(int i)
 {
 	int burst = count / 2000 / cpus;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * model.c: memory of the stand-in libraries, see model.h. Called by any thread; one lock around the
- * tables, none while bytes move. Nothing is known here of CUDA's names and structures.
+ * model.c: memory of the stand-in libraries, see model.h. Any thread may call it; one lock protects
+ * the tables, and none is held while bytes are copied. It knows nothing of CUDA's names and
+ * structures.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -85,7 +86,7 @@ static void take_lock(void)
 	pthread_mutex_lock(&lock);
 }
 
-/* Find a live block; registrations have a key of their own, since they lie over other memory. */
+/* Finds a live block. Registrations have a key of their own, since they are over other memory. */
 static struct block *block_find(uint64_t addr, bool registered)
 {
 	for (uint64_t i = (addr / DEV_GRANULE * 0x9e3779b97f4a7c15ull) >> 44;; i++) {
@@ -126,7 +127,7 @@ static uint64_t arena_take(struct arena *a, uint64_t size)
 	return addr;
 }
 
-/* Blocks beyond the largest class are not given out again: the address space is large. */
+/* Blocks beyond the largest class are not reused: the address space is large. */
 static void arena_give(struct arena *a, uint64_t addr, uint64_t size)
 {
 	size_t c = class_of(a, size);
@@ -187,7 +188,7 @@ int model_host_alloc(void **p, size_t size)
 	return 0;
 }
 
-/* Take a block out of the table. */
+/* Removes a block from the table. */
 static int block_take(void *p, bool registered, struct block *ret)
 {
 	struct block *b;
@@ -315,8 +316,8 @@ static bool is_host_block(const struct block *b)
 }
 
 /*
- * Anywhere in it: cudaHostGetFlags() fails "if the input pointer does not reside in an address range
- * allocated by cudaHostAlloc()" (CUDA Runtime API).
+ * For any address in the block: cudaHostGetFlags() fails "if the input pointer does not reside in an
+ * address range allocated by cudaHostAlloc()" (CUDA Runtime API).
  */
 bool model_is_host(const void *p)
 {

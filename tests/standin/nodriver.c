@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * nodriver.c: calls nothing but CUDA's own names, so that it also runs on the real libcudart
- * (LD_LIBRARY_PATH). Without a driver every call there fails with 35, and this program counts them:
- * one line of JSON, "errors" by function and code.
+ * nodriver.c: calls only functions with CUDA's own names, so that it also runs with the real libcudart
+ * (LD_LIBRARY_PATH). Without a driver every call of that library fails with 35, and this program
+ * counts them: one line of JSON, "errors" by function and code.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,9 @@
 
 static const char *comma = "";
 
-/* One function called n times with the same result; anything else shows as code -1. */
+/*
+ * Counts one function that was called n times with the same result; any other case shows as code -1.
+ */
 static void book(const char *fn, const int *errs, int n)
 {
 	int same = 1;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * pace.c: so many copies a second for so long: `pace RATE SECONDS`. Up to 1,000 a second each by
- * itself, more in equal parts once a millisecond. Copies 64 bytes from one pinned buffer. Prints
- * "ready PID" when the first copy is made, and how many there were at the end.
+ * pace.c: copies at a fixed rate for a fixed time: `pace RATE SECONDS`. Up to 1,000 copies per second
+ * are made one by one, more in equal parts once a millisecond. Each copies 64 bytes from one pinned
+ * buffer. Prints "ready PID" when the first copy is made, and the number of copies at the end.
  */
 #include <stdint.h>
 #include <stdio.h>

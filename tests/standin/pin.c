@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * pin.c SCENARIO: a program with pinned memory, for libttmon-pin.so. It knows nothing of that; each
- * scenario checks bytes, addresses and results as it would find them without. Prints one line of JSON;
- * 4: something was not as CUDA says.
+ * pin.c SCENARIO: a program with pinned memory, for libttmon-pin.so. It does not know of that library;
+ * each scenario checks that bytes, addresses and results are as without it. Prints one line of JSON;
+ * exit status 4: a result differs from what CUDA documents.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -18,7 +18,7 @@
 
 #define MIB  (1ul << 20)
 #define LAST 256
-#define PAYS 8 /* copies of a buffer for which it is worth being pinned */
+#define PAYS 8 /* number of copies for which a buffer is worth pinning */
 
 #define MUST(cond)                                                         \
 	do {                                                               \
@@ -28,7 +28,7 @@
 		}                                                          \
 	} while (0)
 
-/* The library's, where it is preloaded, or libttmon.so's behind it. */
+/* The function of this library, if it is preloaded, or of libttmon.so behind it. */
 struct ttmon_advisor;
 void ttmon_checkpoint(struct ttmon_advisor *adv, const char *label) __attribute__((weak));
 
@@ -66,7 +66,7 @@ static KEPT char *flags_alloc(size_t n, unsigned int flags)
 	return host(n, flags);
 }
 
-/* Bytes to the device and back: they have to be the same ones. */
+/* Copies bytes to the device and back: they must be the same. */
 static void round_trip(char *p, size_t n, int seed)
 {
 	char *back = malloc(n);
@@ -83,8 +83,8 @@ static char *given[LAST];
 static int nr_given;
 
 /*
- * A training loop: two hot buffers, a large cold cache, short buffers that live for one step, and
- * memory that a kernel may read in place.
+ * A training loop: two hot buffers, a large cold cache, short-lived buffers, and memory that a kernel
+ * may read in place.
  */
 static void train(void)
 {
@@ -115,8 +115,8 @@ static void train(void)
 }
 
 /*
- * CUDA is asked about a buffer that looks cold; in a first run (PIN_FIRST) not for its device pointer,
- * then that too. The next ones are from its site.
+ * CUDA is queried about a buffer that looks cold: in a first run (PIN_FIRST) not for its device
+ * pointer, later for that too. The next buffers are from its call site.
  */
 static void devptr(void)
 {
@@ -230,7 +230,10 @@ static void arrived(int n, size_t size)
 	free(back);
 }
 
-/* The device is held: copies wait. Buffers with a copy under way must not come again; then they do. */
+/*
+ * The device is held, so copies wait. Buffers with a copy in progress must not be reused; afterwards
+ * they are.
+ */
 static void async(void)
 {
 	char *again, *first, *many[4];
@@ -239,7 +242,7 @@ static void async(void)
 	cudaGraphExec_t exec = NULL;
 	int reused = 0;
 
-	/* So many live at once that a cache is allowed; then they are free. */
+	/* So many are alive at once that a cache is allowed; then they are freed. */
 	for (int i = 0; i < 4; i++)
 		many[i] = short_alloc(MIB / 2);
 	for (int i = 0; i < 4 * PAYS; i++)
@@ -251,7 +254,7 @@ static void async(void)
 	hurry(stream, 0, 8, MIB / 2);
 	MUST(cudaStreamCreate(&other));
 	hurry(other, 8, 12, MIB / 2);
-	/* The stream goes, its copies stay. */
+	/* The stream is destroyed, its copies stay. */
 	MUST(cudaStreamDestroy(other) || cudaPeekAtLastError());
 	hurry(NULL, 12, 14, MIB / 2);
 	standin_hold(0);
@@ -264,7 +267,7 @@ static void async(void)
 			MUST(cudaMemcpy(dev, again, MIB / 2, cudaMemcpyHostToDevice));
 		MUST(cudaFreeHost(again));
 	}
-	/* A captured copy reads its buffer at each launch, but this one has been freed. */
+	/* A captured copy reads its buffer at each launch, but this buffer has been freed. */
 	first = short_alloc(MIB / 4);
 	memset(first, 77, MIB / 4);
 	MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
@@ -275,7 +278,10 @@ static void async(void)
 	printf("{\"pid\":%d,\"reused\":%d}\n", getpid(), reused);
 }
 
-/* Calls that fail as they would: no memory once, then none at all, and a free that fails. */
+/*
+ * Calls that fail as they would without the library: no memory once, then none at all, and a free that
+ * fails.
+ */
 static void failing(void)
 {
 	char *p = NULL, *q[4];
@@ -341,8 +347,8 @@ static void threads(void)
 }
 
 /*
- * Buffers of any size, each filled with its own pattern for as long as it lives: no other thread may
- * write there.
+ * Buffers of any size, each filled with its own pattern while it is alive: no other thread may write
+ * there.
  */
 static void *fill(void *arg)
 {
@@ -367,8 +373,8 @@ static void *fill(void *arg)
 		mine[k].with = (char)rand_r(&seed);
 		mine[k].p = short_alloc(mine[k].n);
 		/*
-		 * What begins at a page without this library does with it, where it has one; programs read files into
-		 * it past the page cache.
+		 * A buffer that begins at a page without this library does so with it too, if it is large enough;
+		 * programs read files into it past the page cache.
 		 */
 		MUST((unsigned long)mine[k].p % (mine[k].n < 4096 ? 512 : 4096));
 		memset(mine[k].p, mine[k].with, mine[k].n);
@@ -381,8 +387,8 @@ static void *fill(void *arg)
 }
 
 /*
- * Pieces in threads; then some that outlive a reset of the device, which the program may still read
- * and free where this library gave them out.
+ * Pieces in threads; then pieces that outlive a reset of the device, which the program may still read
+ * and free if this library handed them out.
  */
 static void pieces(void)
 {
@@ -396,7 +402,7 @@ static void pieces(void)
 	MUST(cudaHostGetDevicePointer((void **)&base, p, 0) || cudaHostGetDevicePointer((void **)&where, p + 4097, 0));
 	MUST(where - base != 4097);
 	MUST(cudaFreeHost(p));
-	/* Freed is freed, though its pages may be pinned still. */
+	/* The memory is freed, though its pages may still be pinned. */
 	MUST(cudaFreeHost(p) == cudaSuccess || cudaHostUnregister(p) == cudaSuccess);
 	cudaGetLastError();
 	for (int i = 0; i < 4; i++) {

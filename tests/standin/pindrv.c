@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * pindrv.c: a program of the driver's interface, for libttmon-pin.so: hot, cold and short-lived
- * buffers, copies that wait. Prints a line of JSON; 4: wrong.
+ * pindrv.c: a program that uses the driver's interface, for libttmon-pin.so: hot, cold and short-lived
+ * buffers, and copies that wait. Prints a line of JSON; exit status 4: an error.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ int main(void)
 	cold = cold_alloc();
 	memset(cold, 3, SIZE);
 	MUST(cuMemHostGetFlags(&flags, cold) || flags);
-	/* Two at a time are worth being pinned. */
+	/* Two at a time are worth pinning. */
 	for (int i = 0; i < 2; i++)
 		s[i] = short_alloc();
 	for (int i = 0; i < 2 * PAYS; i++)

@@ -9,7 +9,7 @@
 
 int plug_go(void);
 
-/* 0: a buffer was allocated, moved and freed, and its bytes are the device's. */
+/* 0: a buffer was allocated, copied and freed, and its bytes arrived on the device. */
 int plug_go(void)
 {
 	char *host = NULL, *dev = NULL, back[16];

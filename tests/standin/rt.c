@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * rt.c: the stand-in libcudart: devices, memory, hints, streams, graphs and launches of the CUDA
- * runtime under their real names. Copies are in rt_copy.c, calling the driver is in rt.h.
+ * runtime under their real names. Copies are in rt_copy.c; the calls of the driver are in rt.h.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -37,7 +37,7 @@ static void load_driver(void)
 		return;
 	if (!lib)
 		not_nested(dlerror());
-	/* As the real one does: only this name is looked up in the library itself. */
+	/* As the real runtime does: only this name is looked up in the library itself. */
 	find = (__typeof__(find))dlsym(lib, "cuGetProcAddress_v2");
 	if (!find)
 		not_nested("cuGetProcAddress_v2");
@@ -162,7 +162,7 @@ API(cudaHostUnregister, (void *p), (p))
 	return d ? (int)d->cuMemHostUnregister(p) : model_unregister(p);
 }
 
-/* Hand the call's result on; mem is read after the call was made. */
+/* Passes on the result of the call; mem is read after the call was made. */
 static int dev_result(int err, const CUdeviceptr *mem, void **ret)
 {
 	if (!err)
@@ -285,7 +285,7 @@ API(cudaMemPoolCreate, (cudaMemPool_t * pool, const struct cudaMemPoolProps *pro
 	if (!pool || !props)
 		return E_VALUE;
 	if (d) {
-		/* The two structures are laid out alike. */
+		/* The two structures have the same layout. */
 		return d->cuMemPoolCreate(pool, (const CUmemPoolProps *)props);
 	}
 	made = calloc(1, sizeof(*made));

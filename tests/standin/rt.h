@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * rt.h: between the files of the stand-in runtime: the driver it calls with STANDIN_NESTED=1.
+ * rt.h: shared by the files of the stand-in runtime: the driver that it calls with STANDIN_NESTED=1.
  *
  * Nested, the runtime loads libcuda.so.1 at its first call and passes every call on to the driver's
- * exported function of the same meaning, as the real one does; memory is then the driver's. Otherwise
- * it works alone.
+ * exported function of the same meaning, as the real one does; memory then belongs to the driver.
+ * Otherwise it works alone.
  */
 #ifndef STANDIN_RT_H
 #define STANDIN_RT_H
@@ -59,12 +59,12 @@ struct rt_driver {
 /* NULL: not nested. */
 const struct rt_driver *rt_driver(void);
 /*
- * Move bytes, now or in a stream, by the driver where nested; kind chooses its function and is
+ * Copies bytes, now or in a stream, by the driver if nested; kind selects the driver's function and is
  * checked.
  */
 int rt_copy(const struct model_copy *c, int kind);
 int rt_copy_async(const struct model_copy *c, int kind, void *stream);
-/* Device address behind a symbol. Nested: in memory that the driver gave. */
+/* The device address of a symbol. Nested: in memory of the driver. */
 void *rt_symbol(const void *symbol, size_t offset);
 
 #endif

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * scen.c: one program, many small scenarios; each makes one thing happen and prints what it did as one
+ * scen.c: one program with many small scenarios; each causes one thing and prints what it did as one
  * line of JSON.
  *
  *	scen [--wait] NAME [N]
  *
- * --wait: prints "ready PID" and waits for a line on stdin first. Ends with 0 when the scenario
- * happened as meant. With SCEN_LINGER=MS in the environment it stays that long after its report, so
+ * --wait: prints "ready PID" and waits for a line on stdin first. The exit status is 0 if the scenario
+ * happened as intended. With SCEN_LINGER=MS in the environment it stays that long after its report, so
  * that a tracer can still read its mappings.
  */
 #define _GNU_SOURCE

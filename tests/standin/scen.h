@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * scen.h: the scenarios of scen.c, and what they share: a small book of what was done, printed as one
- * line of JSON.
+ * scen.h: the scenarios of scen.c, and their shared parts: simple accounts of the calls, printed as
+ * one line of JSON.
  */
 #ifndef SCEN_H
 #define SCEN_H
@@ -23,7 +23,7 @@ struct book {
 };
 extern struct book book;
 
-/* The call has to succeed: a scenario that does not happen shows nothing. */
+/* The call must succeed: a scenario that does not happen proves nothing. */
 #define MUST(call)                                                                                  \
 	do {                                                                                        \
 		int must_ = (call);                                                                 \
@@ -32,7 +32,7 @@ extern struct book book;
 			exit(4);                                                                    \
 		}                                                                                   \
 	} while (0)
-/* The call has to fail, and is booked so. */
+/* The call must fail, and is counted as failed. */
 #define MUST_FAIL(call)                                                                            \
 	do {                                                                                       \
 		if (!(call)) {                                                                     \
@@ -48,9 +48,12 @@ void *paged(size_t size);  /* a private anonymous mapping, touched */
 void unpin(void *p);
 void dev_free(void *p);
 void copied(enum dir dir, enum mem mem, uint64_t bytes);
-/* Print {"pid":...,<extra>,<book>} and flush. extra: printf text such as "\"addr\":%lu", or NULL. */
+/*
+ * Prints {"pid":...,<extra>,<accounts>} and flushes. extra: printf text such as "\"addr\":%lu", or
+ * NULL.
+ */
 void report(const char *extra, ...) __attribute__((format(printf, 1, 2)));
-/* Print a line and wait for one on stdin. */
+/* Prints a line and waits for one on stdin. */
 void meet(const char *line);
 
 int scen_fork(int n);

@@ -9,13 +9,15 @@
 
 #define SIZE 65536
 
-/* Bytes that came back are the bytes that went: the copies of this scenario really moved. */
+/*
+ * The bytes that came back are those that were sent: the copies of this scenario were really made.
+ */
 static void check(const char *a, const char *b, size_t n)
 {
 	MUST(memcmp(a, b, n));
 }
 
-/* One of each: linear, 2D, 3D, symbol and peer, blocking and not. */
+/* One of each kind: linear, 2D, 3D, symbol and peer, blocking and asynchronous. */
 int scen_copies(int n)
 {
 	char *host = pin(SIZE), *back = pin(SIZE), *page = paged(SIZE), *dev = on_dev(SIZE), *dev2 = on_dev(SIZE);
@@ -57,7 +59,7 @@ int scen_copies(int n)
 	return 0;
 }
 
-/* Directions that the call does not say. */
+/* Copies whose direction the call does not give. */
 int scen_defaults(int n)
 {
 	char *host = pin(SIZE), *page = paged(SIZE), *dev = on_dev(SIZE), *dev2 = on_dev(SIZE);
@@ -114,7 +116,7 @@ int scen_capture(int n)
 	MUST(cudaStreamCreate(&stream));
 	MUST(cudaStreamCreate(&other));
 	memset(host, 0x33, SIZE);
-	/* One that does not begin captures nothing. */
+	/* A capture that does not begin captures nothing. */
 	standin_fail("cudaStreamBeginCapture", 900, 1);
 	MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) != 900);
 	MUST(cudaMemcpyAsync(dev, host, 200, cudaMemcpyHostToDevice, stream));
@@ -143,7 +145,9 @@ int scen_capture(int n)
 	return 0;
 }
 
-/* A second stream joins the capture by event, and copies n times; after the end it copies for real. */
+/*
+ * A second stream joins the capture by an event, and copies n times; after the end it copies normally.
+ */
 int scen_join(int n)
 {
 	char *host = pin(SIZE), *dev = on_dev(SIZE);
@@ -198,7 +202,7 @@ int scen_graph(int n)
 	return 0;
 }
 
-/* Calls that fail: a count by code, and no trace else. */
+/* Calls that fail: they show only as a count by error code. */
 int scen_errors(int n)
 {
 	char *dev = on_dev(SIZE), *host = pin(SIZE);
@@ -246,7 +250,7 @@ static void *launch_one(void *arg)
 	return NULL;
 }
 
-/* Five launches into a stream that is captured, which do not run, and one of their graph. */
+/* Five launches into a captured stream, which do not run, and one launch of their graph. */
 static void launch_graph(void)
 {
 	dim3 one = { 1, 1, 1 };
@@ -266,8 +270,8 @@ static void launch_graph(void)
 }
 
 /*
- * n buffers, most of them at addresses of others before them, with launches of two threads between
- * them; at the end captured ones.
+ * n buffers, most of them at addresses of earlier ones, with launches of two threads between them; at
+ * the end captured ones.
  */
 int scen_order(int n)
 {
@@ -303,7 +307,7 @@ int scen_order(int n)
 	return 0;
 }
 
-/* n copies as fast as they go. */
+/* n copies at full speed. */
 int scen_hot(int n)
 {
 	char *host = pin(SIZE), *dev = on_dev(SIZE);

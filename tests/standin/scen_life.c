@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* scen_life.c: scenarios of how processes, threads and calls end. See scen.c. */
+/* scen_life.c: scenarios of the ends of processes, threads and calls. See scen.c. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 
 #define SIZE 40960
 
-/* This program's own path: /proc/self/exe would make "exe" of its name. */
+/* The path of this program: with /proc/self/exe its name would become "exe". */
 static const char *self(void)
 {
 	static char path[4096];
@@ -31,7 +31,7 @@ static void pins(int n)
 }
 
 /*
- * Fork without exec while pins are live; the child copies from the inherited memory, allocates its
+ * fork() without exec while pins are alive; the child copies from the inherited memory, allocates its
  * own, and ends.
  */
 int scen_fork(int n)
@@ -77,7 +77,7 @@ int scen_kill(int n)
 	return 5;
 }
 
-/* n live pins, an ordinary exit. */
+/* n live pins, then a normal exit. */
 int scen_exit(int n)
 {
 	pins(n);
@@ -99,7 +99,10 @@ static void *die_inside(void *arg)
 	return arg;
 }
 
-/* n threads end inside cudaMallocHost; then the function works again, in new threads' place. */
+/*
+ * n threads end inside cudaMallocHost; then the function works again, in new threads that replace
+ * them.
+ */
 int scen_threadexit(int n)
 {
 	pthread_t thread;
@@ -132,7 +135,7 @@ static void jump_out(void *arg)
 }
 
 /*
- * A copy from further down the stack than the one that was jumped out of: it is not inside that one.
+ * A copy from a deeper frame than the copy that was left by longjmp(): it is not inside that one.
  */
 static __attribute__((noinline)) void copy_from_below(char *dev, const char *host)
 {
@@ -144,8 +147,8 @@ static __attribute__((noinline)) void copy_from_below(char *dev, const char *hos
 }
 
 /*
- * n times out of cudaMemcpy by longjmp, each followed by a whole copy, every other one from a deeper
- * frame.
+ * Leaves cudaMemcpy n times by longjmp(), each time followed by a complete copy, every other one from
+ * a deeper frame.
  */
 int scen_longjmp(int n)
 {
@@ -216,7 +219,7 @@ int scen_child(int n)
 	return 0;
 }
 
-/* n pins and a copy, then stay until a line arrives; half of the pins are freed at the end. */
+/* n pins and a copy, then it waits for a line; half of the pins are freed at the end. */
 int scen_live(int n)
 {
 	char *dev = on_dev(SIZE), *host = NULL;

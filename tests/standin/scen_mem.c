@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* scen_mem.c: scenarios of the program's own memory: mappings, heap, registrations. See scen.c. */
+/*
+ * scen_mem.c: scenarios with the program's own memory: mappings, heap, registrations. See scen.c.
+ */
 #define _GNU_SOURCE
 #include <string.h>
 #include <sys/mman.h>
@@ -45,14 +47,14 @@ int scen_unmap(int n)
 }
 
 /*
- * Each batch is a mapping of its own, at the place of the one before, as a PyTorch loader's workers
- * give them. Of four the first is unmapped, the second has the third mapped over it, the third is
- * moved away.
+ * Each batch is a mapping of its own, at the address of the one before, as workers of a PyTorch loader
+ * make them. Of four batches the first is unmapped, the third is mapped over the second, and the third
+ * is moved away.
  */
 int scen_batches(int n)
 {
 	char *dev = on_dev(8 * MIB), *mem, *first = NULL, *away = map(8 * MIB);
-	volatile int how; /* or the compiler makes two loops, with two call sites */
+	volatile int how; /* else the compiler makes two loops, with two call sites */
 	int elsewhere = 0;
 
 	for (int i = 0; i < n; i++) {
@@ -82,7 +84,7 @@ int scen_maps(int n)
 	char *m = map(16 * MIB + 8192), *low, *high, *hole, *dev = on_dev(16 * MIB), *heap;
 
 	(void)n;
-	/* Pages without access around it, so that it is a mapping of its own. */
+	/* Pages without access around it, so that it stays a mapping of its own. */
 	MUST(mprotect(m, 4096, PROT_NONE) || mprotect(m + 4096 + 16 * MIB, 4096, PROT_NONE));
 	low = m + 4096;
 	memset(low, 1, 16 * MIB);
@@ -137,7 +139,7 @@ int scen_old(int n)
 
 	(void)n;
 	MUST(!big);
-	/* Pages without access on both sides: no other mapping becomes one with it. */
+	/* Pages without access on both sides, so that no other mapping is merged with it. */
 	MUST(mprotect(m, 4096, PROT_NONE) || mprotect(m + 4096 + 4 * MIB, 4096, PROT_NONE));
 	m += 4096;
 	memset(m, 1, 4 * MIB);
@@ -172,7 +174,7 @@ int scen_heap(int n)
 }
 
 /*
- * Registered memory, written by parent and child after a fork: the child's is a copy and not pinned.
+ * Registered memory that parent and child write after a fork: the child's is a copy and not pinned.
  */
 int scen_cow(int n)
 {

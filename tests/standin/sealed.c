@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * sealed.c: a program that may make the system calls it needs and no other, as a sandbox does: the
+ * sealed.c: a program that may make only the system calls that it needs, like one in a sandbox: the
  * kernel kills it at any other. `sealed N`: pins, copies and frees N times under such a filter.
  * `sealed listener`: tries to install a listener of its own, and prints the error, 0 for none. Prints
  * one line of JSON.
@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && !strcmp(argv[1], "listener"))
 		return own_listener();
-	/* What is done once at the first call may need more. */
+	/* One-time work of the first call may need more system calls. */
 	setvbuf(stdout, NULL, _IONBF, 0);
 	if (n <= 0 || cudaMalloc((void **)&dev, SIZE) || seal())
 		return 2;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * selftest.c: do the stand-ins do what they say: addresses, bytes, errors, reuse, delays? Prints what
- * fails; 0 when nothing does.
+ * selftest.c: checks that the stand-ins behave as described: addresses, bytes, errors, reuse, delays.
+ * Prints what fails; exit status 0 if nothing does.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -33,7 +33,8 @@ static void memory(void)
 	CHECK(!cudaHostAlloc((void **)&host, N, 0) && !cudaMalloc((void **)&dev, N) && !cudaMalloc((void **)&dev2, N));
 	CHECK(!cudaMallocManaged((void **)&managed, N, 1) && !cudaMallocHost((void **)&big, 5 << 20));
 	/*
-	 * Device addresses cannot be read: mincore() knows a reservation without pages, a fault would end us.
+	 * Device addresses cannot be read. mincore() accepts a reservation without pages; a fault would end
+	 * this program.
 	 */
 	CHECK(!mincore((void *)((unsigned long)dev & ~4095ul), 4096, &vec));
 	for (int i = 0; i < N; i++)
@@ -106,7 +107,7 @@ static void capture(void)
 	CHECK(!cudaGraphExecDestroy(exec) && !cudaGraphDestroy(graph) && !cudaFree(dev));
 }
 
-/* Held copies are made when a thread waits, and their events are done then. */
+/* Held copies are made when a thread waits, and then their events are done. */
 static void held(void)
 {
 	char *dev = NULL, src[64], dst[64];
@@ -131,7 +132,7 @@ int main(void)
 	registrations();
 	results();
 	capture();
-	/* Nested, the copies are the driver's, which has a queue of its own. */
+	/* Nested, the copies are made by the driver, which has its own queue. */
 	if (!getenv("STANDIN_NESTED"))
 		held();
 	return failures != 0;

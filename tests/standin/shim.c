@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * shim.c: libttmon-shim.so, loaded before the CUDA runtime (LD_PRELOAD): calls pass through it and are
- * those of the program all the same. With SHIM_KEEP set it returns memory of its own and calls no
- * other library.
+ * shim.c: libttmon-shim.so, loaded before the CUDA runtime (LD_PRELOAD). Calls pass through it and
+ * still count as calls of the program. With SHIM_KEEP it returns memory of its own and calls no other
+ * library.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

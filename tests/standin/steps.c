@@ -3,11 +3,11 @@
  * steps.c: a program with periods (TTMON_CHECKPOINT of <ttmon/usdt.h>). Prints one line of JSON.
  * Modes:
  *
- *	steps train N		N steps of a training loop, each ended by "step": a batch in each, an evaluation buffer in each 10th, the
- *				weights in the first alone, a pinned buffer in none
+ *	steps train N		N steps of a training loop, each ended by "step": a batch in each, an evaluation
+ *				buffer in each 10th, the weights only in the first, a pinned buffer in none
  *	steps flood N		N checkpoints and nothing else
- *	steps hostile		labels that nobody should send
- *	steps self SOCKET	asks the daemon to trace it, then trains at once
+ *	steps hostile		invalid labels
+ *	steps self SOCKET	requests the daemon to trace it, then trains at once
  *	steps wait N		"ready PID", a line of standard input, then trains
  */
 #define _GNU_SOURCE
@@ -106,7 +106,7 @@ static int flood(int n)
 	for (int i = 0; i < n; i++) {
 		snprintf(label, sizeof(label), "n%d", i);
 		TTMON_CHECKPOINT(label);
-		/* Not faster than rings of a small test host are emptied: what is lost is another test's business. */
+		/* Not faster than the rings of a small test host are emptied: losses are tested elsewhere. */
 		if (i % 1000 == 999)
 			usleep(2000);
 	}
@@ -114,7 +114,7 @@ static int flood(int n)
 	return 0;
 }
 
-/* As the header does it, but without its look at the label. */
+/* Like the header, but without its check of the label. */
 static void checkpoint_raw(const char *label)
 {
 #ifdef TTMON_USDT_NOP_
@@ -139,7 +139,7 @@ static int hostile(void)
 	TTMON_CHECKPOINT(NULL);
 	TTMON_CHECKPOINT("");
 	checkpoint_raw((const char *)16);
-	/* To the end of what is mapped, without a NUL: 63 bytes are there, and 10. */
+	/* Labels at the end of the mapping, without a NUL: 63 bytes long, and 10. */
 	memset(map, 'E', (size_t)page);
 	TTMON_CHECKPOINT(map + page - 63);
 	checkpoint_raw(map + page - 10);

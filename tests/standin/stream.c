@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * stream.c: streams, events, capture and graphs of the stand-in libraries. Work in a stream is done at
- * once; in a stream that is being captured it becomes a node of the graph, and moves its bytes at each
- * launch. While the device is held (model_hold), copies wait in one queue for all streams, and events
- * recorded behind them are not done, until a thread waits or the device is released.
+ * once. In a stream that is being captured it becomes a node of the graph, and copies its bytes at
+ * each launch. While the device is held (model_hold), copies wait in one queue for all streams, and
+ * events recorded behind them are not done, until a thread waits or the device is released.
  *
- * Streams and graphs are plain structures, so that the runtime's handles mean the same to the driver
- * stand-in it calls.
+ * Streams and graphs are plain structures, so that the runtime's handles are valid for the driver
+ * stand-in too.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -24,8 +24,8 @@ struct graph {
 };
 
 /*
- * One capture, from begin to end. Never freed: streams that joined it and events keep pointing here,
- * and find it over.
+ * One capture, from its begin to its end. It is never freed: streams that joined it, and events, keep
+ * pointing to it and see that it is over.
  */
 struct capture {
 	struct graph *graph;
@@ -39,7 +39,7 @@ struct stream {
 
 struct event {
 	struct capture *capture;
-	uint64_t after; /* done when so many held copies are */
+	uint64_t after; /* it is done when this many held copies are done */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -49,7 +49,9 @@ static bool held;
 static struct node *waiting, **waiting_end = &waiting;
 static uint64_t copies_held, copies_done;
 
-/* The default streams are no pointers: 0, 1 (legacy) and 2 (per thread). They are never captured. */
+/*
+ * The default streams are not pointers: 0, 1 (legacy) and 2 (per thread). They are never captured.
+ */
 static struct stream *real_stream(void *stream)
 {
 	return (uintptr_t)stream > 2 ? stream : NULL;
@@ -136,7 +138,7 @@ void model_wait(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* False: nothing is held, or no memory to. */
+/* Returns false if nothing is held, or if there is no memory. */
 static bool hold_copy(const struct model_copy *c)
 {
 	struct node *n = NULL;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * threads.c: `threads N ROUNDS`: N threads that are all there at the same time, each of which pins 64
- * KiB, copies it to the device and lets it go, ROUNDS times. Prints one line of JSON: how many of
- * each, and how long the threads took together.
+ * threads.c: `threads N ROUNDS`: N threads that exist at the same time. Each pins 64 KiB, copies it to
+ * the device and frees it, ROUNDS times. Prints one line of JSON: the counts, and how long the threads
+ * took together.
  */
 #include <pthread.h>
 #include <stdio.h>

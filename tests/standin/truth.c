@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * truth.c: a program with host memory of every sort that does what it is told, command by command, and
- * keeps its own book of it. The test of what ttmond may say under partial knowledge
- * (tests/e2e/t_truth.py) attaches to it at any point and holds every view against the book.
+ * truth.c: a program with host memory of every kind that executes commands one by one and keeps its
+ * own accounts. The test of ttmond's results under partial knowledge (tests/e2e/t_truth.py) attaches
+ * to it at any point and compares every view with these accounts.
  *
  *	truth COMMANDS REPLIES		two FIFOs; each line of COMMANDS is answered by one line of JSON
  *
- *	old			memory that is mapped before anything else: neighbours that the kernel merges into one mapping
+ *	old			memory that is mapped first: neighbours that the kernel merges into one mapping
  *	heap			blocks in [heap]; large ones as well, as glibc's threshold for mmap is raised
  *	load PATH|-		the runtime is loaded and a buffer of the device is made; -: it was preloaded
- *	ask LIBTTMON DB		from now on libttmon is asked before each pin, with this database
- *	make, late		one buffer of each sort, some at one time and some later; each is made in a function of its own, make_NAME
+ *	ask LIBTTMON DB		from now on libttmon is queried before each pin, with this database
+ *	make, late		one buffer of each kind, some at one time and some later; each is made in a
+ *				function of its own, make_NAME
  *	copy N			N copies of each buffer that is hot, in copy_NAME
- *	once N			N copies of each buffer that is hot at the beginning alone
- *	free			gives back some: frees, unregisters, unmaps
- *	torch N, drop		N steps with PyTorch's caching allocator of pinned memory (powers of two, blocks are kept and used again; half of
- *				them registered, as with pinned_use_cuda_host_register); and its empty_cache
- *	spin MS			ten small copies a millisecond for so long, for whoever wants load
- *	book			the book
+ *	once N			N copies of each buffer that is hot only at the beginning
+ *	free			releases some buffers: frees, unregisters, unmaps
+ *	torch N, drop		N steps with PyTorch's caching allocator of pinned memory (powers of two, blocks
+ *				are kept and used again; half of them are registered, as with
+ *				pinned_use_cuda_host_register); and its empty_cache
+ *	spin MS			ten small copies per millisecond for this time, as a load
+ *	book			prints the accounts
  *	quit
  */
 #define _GNU_SOURCE
@@ -42,8 +44,8 @@
 #define MIB (1024 * KIB)
 
 /*
- * name, what it is, size, when it is made, which copies it has. No two sizes are the same: what a view
- * says of memory can be found by it. OLD ones lie in this order, one beside the other.
+ * Columns: name, kind, size, when it is made, which copies it has. All sizes differ, so that the size
+ * identifies the buffer in a view. OLD ones are adjacent, in this order.
  */
 #define BUFFERS(B)                                            \
 	B(pin_hot, PIN, 2 * MIB, MAKE, H2D)                   \
@@ -99,9 +101,9 @@ struct buffer {
 	char *(*make)(size_t size);
 	void (*copy)(char *p, size_t size, enum use use);
 	uint64_t made, pinned, unpinned, freed;
-	int asked; /* what libttmon said, -1: it was not asked */
-	int host;  /* the runtime itself takes it for host memory, 1; -1: it was not asked */
-	char *log; /* of copies: [first, last, direction, count, bytes] */
+	int asked; /* the answer of libttmon; -1: it was not queried */
+	int host;  /* 1: the runtime itself treats it as host memory; -1: it was not queried */
+	char *log; /* of the copies: [first, last, direction, count, bytes] */
 };
 
 #define FUNCTIONS(F)          \
@@ -117,7 +119,7 @@ FUNCTIONS(F)
 static FILE *replies;
 static struct ttmon_advisor *advisor;
 static __typeof__(&ttmon_advise_here) advise_here;
-static int answer; /* of libttmon to the last question */
+static int answer; /* of libttmon to the last query */
 static char *dev, *region;
 static cudaStream_t stream;
 
@@ -137,7 +139,10 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* ---- how memory is made and copied; forced inline, so that the functions that are named after the buffers call the runtime themselves ---- */
+/*
+ * ---- how memory is made and copied; forced inline, so that the functions named after the buffers
+ * call the runtime directly ----
+ */
 static inline __attribute__((always_inline)) char *make(enum what what, size_t size)
 {
 	struct ttmon_answer told = { 0 };
@@ -211,7 +216,7 @@ static void say(const char *fmt, ...)
 
 /* ---- commands ---- */
 
-/* One mapping each, one beside the other, with the same rights: the kernel makes one of them. */
+/* One mapping each, adjacent and with the same rights: the kernel merges them. */
 static void make_old(void)
 {
 	size_t size = 0, at = 0;
@@ -254,7 +259,7 @@ static void make_all(enum when when)
 		if (b->what == PIN || b->what == REG)
 			b->pinned = b->made;
 	}
-	/* Old memory is registered when the runtime is there. */
+	/* Old memory is registered when the runtime is loaded. */
 	for (int i = 0; i < IDS && when == MAKE; i++)
 		if (buffers[i].p && (buffers[i].what == OLD_REG || buffers[i].what == HEAP_REG))
 			pin(&buffers[i]);
@@ -305,7 +310,7 @@ static void ask(const char *path, const char *db)
 	must(!open(&db, 1, NULL, &advisor, why, sizeof(why)), why);
 }
 
-/* Each way in which memory is given back; what is cold stays to the end. */
+/* Each way in which memory is released; cold memory stays to the end. */
 static void free_some(void)
 {
 	static const enum id gone[] = { ID_pin_hot,  ID_pin_was, ID_pin_d2h,  ID_reg_hot, ID_reg_was,
@@ -369,8 +374,8 @@ static KEPT struct block *pool_take(size_t size)
 }
 
 /*
- * A batch is collated into a block, and copied without waiting; what is busy is not given out again
- * before the stream is through.
+ * A batch is collated into a block, and copied without waiting; a busy block is not handed out again
+ * before its stream has finished.
  */
 static KEPT void torch_step(int step)
 {
@@ -445,7 +450,7 @@ static void book(void)
 	say("]}");
 }
 
-/* Past whatever stands before it: what the runtime has as allocated or registered host memory. */
+/* Queries the runtime directly: the memory that it has as allocated or registered host memory. */
 static void ask_runtime(const char *path)
 {
 	void *lib = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
@@ -506,7 +511,7 @@ int main(int argc, char **argv)
 	char line[4096];
 	FILE *commands;
 
-	/* Large blocks in [heap], and none given back. */
+	/* Large blocks in [heap], and none returned to the kernel. */
 	mallopt(M_MMAP_THRESHOLD, 32 * MIB);
 	mallopt(M_TRIM_THRESHOLD, 1024 * MIB);
 	if (argc != 3)

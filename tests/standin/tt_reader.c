@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * tt_reader.c: reads tt_device_<key>_memory files the way other people's tools do, for tests: a second
- * opinion on the layouts.
+ * tt_reader.c: reads tt_device_<key>_memory files as other tools do, for tests: a second
+ * implementation of the layouts.
  *
  *     tt_reader FILE...        one line of JSON a file
  *
  * It includes nothing of ttmon. The structs below are written from the documented layouts of versions
- * 1 and 3 (4 adds init_state), with the alignment they are compiled with; the offsets are left to the
- * compiler. Like tt_smi it maps the file and believes it: it is for files of a test. "seen" is what
+ * 1 and 3 (4 adds init_state), with their compiled alignment; the compiler computes the offsets. Like
+ * tt_smi it maps the file and trusts it, so it must only be used on files of a test. "seen" is what
  * tt_smi of version 1 shows: the first num_active_processes entries that kill(pid, 0) finds.
  */
 #include <fcntl.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * unwind.c: call stacks of C: recursion, alloca, callbacks of libc, tail calls, signal handlers,
+ * unwind.c: call stacks of C code: recursion, alloca, callbacks of libc, tail calls, signal handlers,
  * longjmp, 16 threads, a library that is closed again; signals in the middle of the PLT, of a
- * function's first and last instructions, of the vDSO; with UNWIND_JIT=1 code that the program makes
- * itself, which is in no book: nobody has a table of it. Built without frame pointers, with them,
- * static, not position-independent, stripped: standin.mk.
+ * function's first and last instructions, and of the vDSO. With UNWIND_JIT=1 also code that the
+ * program generates, which has no unwind table. Built without frame pointers, with them, static, not
+ * position-independent, stripped: standin.mk.
  */
 #include "unwind.h"
 
@@ -36,7 +36,10 @@ __attribute__((noinline)) static int with_alloca(int n)
 	return (unwind_pin(8192) != NULL) + room[n - 1];
 }
 
-/* Aligned more than the stack is: such functions find their way back by another register. */
+/*
+ * A frame with a larger alignment than the stack: such functions find their caller through another
+ * register.
+ */
 __attribute__((noinline)) static int aligned(int n)
 {
 	volatile char room[256] __attribute__((aligned(64)));
@@ -60,7 +63,7 @@ __attribute__((noinline)) static int sorted(void)
 	return v[0];
 }
 
-/* A jump, with -O2: this function is on no stack. */
+/* With -O2 the call is a jump: this function is on no stack. */
 __attribute__((noinline)) static void *tail(size_t size)
 {
 	sink++;
@@ -112,8 +115,8 @@ static volatile int steps, at_steps;
 #define TRAP_FLAG 0x100
 
 /*
- * After each instruction of the program's file; of what the dynamic linker does in between nothing is
- * to be seen.
+ * After each instruction of the program's file. Instructions of the dynamic linker between them are
+ * not recorded.
  */
 static void on_step(int sig, siginfo_t *info, void *uc)
 {
@@ -137,7 +140,7 @@ __attribute__((noinline)) static int stepped_inner(int n)
 	volatile char room[40];
 
 	room[n % 40] = (char)n;
-	/* Called for the first time: by way of the PLT's beginning and the dynamic linker. */
+	/* The first call goes through the beginning of the PLT and the dynamic linker. */
 	return room[n % 40] + (int)getppid();
 }
 
@@ -148,7 +151,7 @@ __attribute__((noinline)) static int stepped(void)
 
 	sigaction(SIGTRAP, &act, NULL);
 	steps = 1;
-	/* No push below the stack pointer: the red zone is the compiler's. */
+	/* The push must not be directly below the stack pointer: the compiler uses the red zone there. */
 	__asm__ volatile("lea -128(%%rsp), %%rsp\n\tpushf\n\torl $0x100, (%%rsp)\n\tpopf\n\tlea 128(%%rsp), %%rsp"
 			 :
 			 :
@@ -166,7 +169,9 @@ static void on_fault(int sig)
 	siglongjmp(out_of_vdso, sig);
 }
 
-/* The vDSO writes the time to the given address; if it calls the kernel instead, nothing happens. */
+/*
+ * The vDSO writes the time to the given address. If it calls the kernel instead, nothing happens.
+ */
 __attribute__((noinline)) static int in_vdso(void)
 {
 	struct timespec *volatile nowhere = (struct timespec *)8;
@@ -203,7 +208,7 @@ static void made(void)
 
 	for (int i = 0; i < 2; i++) {
 		void *(*f)(size_t, void *(*)(size_t));
-		/* One that may be executed from the beginning, and one from later on. */
+		/* One page is executable from the beginning, the other becomes so later. */
 		unsigned char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | (i ? 0 : PROT_EXEC),
 					   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -241,7 +246,7 @@ __attribute__((noinline)) static void threads(void)
 int cudaMalloc(void **p, size_t size);
 int cudaMemcpy(void *to, const void *from, size_t size, int kind);
 
-/* Ordinary memory is named after the code that copies from it. */
+/* Ordinary memory gets the call site of the code that copies from it. */
 __attribute__((noinline)) static int copy_inner(void *device, const void *host, size_t size)
 {
 	volatile char room[48];
@@ -260,7 +265,7 @@ __attribute__((noinline)) static int copy_outer(size_t size)
 	return copy_inner(device, host, size) + sink;
 }
 
-/* A library that is mapped, used and closed again: each time it may lie elsewhere. */
+/* A library that is mapped, used and closed again: it may have another address each time. */
 __attribute__((noinline)) static void library(void)
 {
 	for (int i = 0; i < 4; i++) {
@@ -271,7 +276,7 @@ __attribute__((noinline)) static void library(void)
 		if (!calls)
 			exit(5);
 		sink += calls(unwind_pin, 32768);
-		/* Before its mapping is read, unless a thread has waited for it. */
+		/* This happens before its mapping is read, unless a thread has waited for that. */
 		dlclose(lib);
 	}
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * unwind.h: a program's own book of its call stacks: each pinned block with the stack at its making,
- * by the compiler's tables (backtrace()), written to the file of UNWIND_BOOK. Innermost first, behind
- * the function that pins: base name of the file and offset in it of each return address.
+ * unwind.h: a program's own record of its call stacks: each pinned block with the stack at its
+ * allocation, by the compiler's tables (backtrace()), written to the file of UNWIND_BOOK. Innermost
+ * frame first, after the function that pins: base name of the file and offset in it of each return
+ * address.
  */
 #ifndef TTMON_STANDIN_UNWIND_H
 #define TTMON_STANDIN_UNWIND_H
@@ -44,7 +45,7 @@ static pthread_mutex_t unwind_lock = PTHREAD_MUTEX_INITIALIZER;
 static FILE *unwind_book;
 static int unwind_slow;
 
-/* Where each address lies, as the kernel says. */
+/* Writes the file of each address, as the kernel reports it. */
 static inline void unwind_write(void *p, size_t size, void **frames, int n)
 {
 	static char maps[1 << 20];
@@ -84,7 +85,7 @@ static inline void unwind_write(void *p, size_t size, void **frames, int n)
 	fputc('\n', unwind_book);
 }
 
-/* The one function that pins. Its own frame is left out of the book: it is at another place there. */
+/* The only function that pins. Its own frame is not written, since its address differs there. */
 __attribute__((noinline)) static void *unwind_pin(size_t size)
 {
 	void *frames[UNWIND_FRAMES], *p = NULL;
@@ -94,7 +95,7 @@ __attribute__((noinline)) static void *unwind_pin(size_t size)
 		exit(3);
 	if (unwind_slow)
 		usleep(4000);
-	/* Without a book the program does not need its tables, and they may be broken. */
+	/* Without the file the program does not need its tables, and they may be broken. */
 	if (!unwind_book)
 		return p;
 	n = backtrace(frames, UNWIND_FRAMES);

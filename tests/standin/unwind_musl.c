@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * unwind_musl.c: call stacks of a program with musl, which has no backtrace(): what they are is known
- * by their sizes (t_unwind.py).
+ * unwind_musl.c: call stacks of a program with musl, which has no backtrace(): the sizes identify the
+ * stacks (t_unwind.py).
  */
 #include <pthread.h>
 #include <signal.h>

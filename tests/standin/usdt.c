@@ -35,7 +35,7 @@ static __attribute__((noinline)) void step(void)
 	TTMON_CHECKPOINT("step");
 }
 
-/* The same points as in the parent, which has passed them: not in freshly mapped code. */
+/* The same points as in the parent, which has executed them: the code is not newly mapped. */
 static int run_child(void)
 {
 	int status = -1;

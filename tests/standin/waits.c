@@ -87,7 +87,7 @@ static uint64_t runq_ns(void)
 	return strtoull(end, NULL, 10);
 }
 
-/* first: at the beginning of what is measured. The narrowest part is measured narrowest. */
+/* first: at the begin of the measured time. The innermost value is measured innermost. */
 static struct reading read_books(int first)
 {
 	struct reading r = { 0 };
@@ -118,7 +118,7 @@ static void spin(int yields)
 			sched_yield();
 }
 
-/* Sleeps for so long: another process, or the thread of the driver that wakes the caller. */
+/* Sleeps for this long: in another process, or in the driver's thread that wakes the caller. */
 static void nap(uint64_t ns)
 {
 	struct timespec t = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
@@ -301,7 +301,7 @@ int main(int argc, char **argv)
 	if (pthread_create(&t, NULL, run, NULL))
 		fail("thread");
 	pthread_join(t, NULL);
-	/* Its call is over with it: the process makes another one. */
+	/* Its call ends here: the process makes another one. */
 	mode = "spin";
 	run(NULL);
 	return 0;

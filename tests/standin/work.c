@@ -54,7 +54,7 @@
 
 #include "cuda_api.h"
 
-/* Kept out of line, and not as the last call: they are to be seen in the call stacks. */
+/* Not inlined, and not as the last call: these functions must be visible in the call stacks. */
 #define NAMED	    static __attribute__((noinline))
 #define MAX_TENSORS 16
 
@@ -169,8 +169,8 @@ static void run_loader(struct loader *l)
 	    pthread_create(&thread, NULL, pin_memory_loop, l))
 		exit(1);
 	/*
-	 * The queue is full before a batch is taken, as long as there are any: no race decides how much is
-	 * pinned.
+	 * The queue is full before a batch is taken, as long as there are batches: no race determines how much
+	 * is pinned.
 	 */
 	for (unsigned int i = 0; i < l->depth && i < l->batches; i++)
 		sem_wait(&l->ready);
@@ -461,7 +461,7 @@ NAMED void blocks(void)
 		order[i] = order[k];
 		order[k] = was;
 	}
-	/* Each size is there as often hot as cold. */
+	/* Each size occurs as often hot as cold. */
 	for (unsigned int i = 0; i < BLOCKS; i++)
 		pin_block(&blocks[order[i]], scaled(65536ul << order[i] / 2 % 10));
 	for (unsigned int step = 0; step < 300; step++) {
