@@ -244,7 +244,7 @@ static bool divide(const struct gpu_insn *in, enum gpu_type t, uint64_t a, uint6
 {
 	bool rem = in->op == OP_rem;
 
-	if (!b) /* the machine gives all ones and the dividend */
+	if (!b) /* the hardware returns all ones and the dividend */
 		*d = rem ? a : ~0ull;
 	else if (gpu_is_signed(t) && (int64_t)b == -1)
 		*d = rem ? 0 : -a;

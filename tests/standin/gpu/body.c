@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* body.c: what is between the braces of a function. */
+/* body.c: parses the body of a function. */
 #include "parse.h"
 
 #include <ctype.h>
@@ -64,8 +64,8 @@ static void open_scope(struct gpu_parser *p)
 }
 
 /*
- * Names end with their braces; so do the places of registers and parameters, since no lane is in two
- * scopes.
+ * Names end with their scope; so do the places of registers and parameters, since no lane is in two
+ * scopes at a time.
  */
 static void close_scope(struct gpu_parser *p)
 {
@@ -263,8 +263,8 @@ static void operand(struct gpu_parser *p, struct gpu_operand *o)
 }
 
 /*
- * Labels are known at the end of their scope. Only branches name them; what else is not known is an
- * error.
+ * The labels of a scope are known at its end. Only branches may use labels; any other unknown name is
+ * an error.
  */
 static void refer(struct gpu_parser *p, struct gpu_operand *o, bool branch)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * counters.c: the counters of the aggregate mode, made of the accesses: what each costs in the
- * plainest way there is, and its class and the rest by memtrace/model/shape.h, as a reader of a stream
- * does it.
+ * counters.c: the counters of the aggregate mode, computed from the accesses: the cost of each in the
+ * simplest way, its class and the other values by memtrace/model/shape.h, as a reader of a stream
+ * does.
  */
 #include "memtrace/model/shape.h"
 #include "oracle.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many distinct units of so many bytes the lanes touch. */
+/* The number of distinct units of this many bytes that the lanes touch. */
 static uint64_t distinct(const struct seen *s, unsigned int width, unsigned int unit)
 {
 	uint64_t found[GPU_LANES * 64], nr = 0;
@@ -30,8 +30,8 @@ static uint64_t distinct(const struct seen *s, unsigned int width, unsigned int 
 }
 
 /*
- * 8 bytes: half a warp at a time, 16: a quarter; as many passes as the bank with the most distinct
- * words has.
+ * 8 bytes: half a warp at a time, 16: a quarter. Each part takes as many passes as the bank with most
+ * distinct words has words.
  */
 static uint64_t waves(const struct seen *s, unsigned int width)
 {
@@ -64,7 +64,7 @@ static uint64_t waves(const struct seen *s, unsigned int width)
 
 #define MAX_STRIDES 4096
 
-/* Of one site: what its counters should be, and how often each stride came. */
+/* For one site: the expected counters, and how often each stride occurred. */
 struct wanted {
 	struct ttmon_mtc_agg agg;
 	size_t nr_strides;
@@ -144,7 +144,7 @@ static void count(struct wanted *w, const struct ttmon_mt_site *site, const stru
 		}
 }
 
-/* The pages as the recorder keeps them, in any order of their slots. */
+/* The pages as the recorder stores them, in any order of their slots. */
 static uint64_t page_word(const uint64_t *set, uint64_t page)
 {
 	uint64_t slot = page * 0x9e3779b97f4a7c15ull >> (64 - __builtin_ctz(TOUCH_SLOTS));
@@ -191,7 +191,9 @@ static void pages(struct oracle *o, const char *kernel)
 	free(want);
 }
 
-/* The first three that came have a counter: which these are, the order of the warps says. */
+/*
+ * The first three strides have a counter; which ones come first depends on the order of the warps.
+ */
 static void strides(struct oracle *o, const char *kernel, uint32_t site, const struct ttmon_mtc_agg *have,
 		    const struct wanted *w)
 {
@@ -210,7 +212,7 @@ static void strides(struct oracle *o, const char *kernel, uint32_t site, const s
 		oracle_fail(o, "strides", kernel, site, nr, w->nr_strides);
 }
 
-/* One site's, but for strides. */
+/* Compares the counters of one site, except for strides. */
 static void compare(struct oracle *o, const char *kernel, uint32_t site, const struct ttmon_mtc_agg *have,
 		    const struct ttmon_mtc_agg *want)
 {

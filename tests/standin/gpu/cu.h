@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * cu.h: what the stand-in driver needs of the driver's interface, by the exported names. With
- * STANDIN_REAL_HEADERS the types are those of the real header, and a definition whose arguments differ
- * does not compile.
+ * cu.h: the part of the driver's interface that the stand-in driver needs, by the exported names. With
+ * STANDIN_REAL_HEADERS the types are those of the real header, and a definition with different
+ * arguments does not compile.
  */
 #ifndef STANDIN_GPU_CU_H
 #define STANDIN_GPU_CU_H

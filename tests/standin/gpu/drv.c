@@ -77,7 +77,7 @@ int drv_enter(CUcontext *ctx)
 	return __atomic_load_n(&(*ctx)->sticky, __ATOMIC_ACQUIRE);
 }
 
-/* As the real driver does: loads the library named there and calls it. */
+/* As the real driver does: loads the library whose path is in this variable, and calls it. */
 static void inject(void)
 {
 	const char *path = drv_env("CUDA_INJECTION64_PATH");

@@ -59,7 +59,7 @@ struct CUkern_st {
 struct CUlib_st {
 	char *text; /* PTX */
 	int max_regs;
-	struct CUmod_st *first; /* loaded to see that it can be; of no context */
+	struct CUmod_st *first; /* loaded to check that it can be; in no context */
 	struct CUkern_st *kernels;
 };
 
@@ -70,7 +70,7 @@ struct drv_dep {
 
 enum drv_kind { WORK_KERNEL, WORK_COPY, WORK_SET, WORK_HOST, WORK_GRAPH, WORK_FREE, WORK_NOTHING };
 
-/* What a stream does, or a node of a graph is. */
+/* Work of a stream, or a node of a graph. */
 struct drv_work {
 	struct drv_work *next;
 	enum drv_kind kind;
@@ -141,14 +141,17 @@ const char *drv_env(const char *name);
 long drv_env_long(const char *name, long other);
 CUcontext drv_current(void);
 CUcontext drv_contexts(void); /* all there ever were */
-/* 0, or why nothing can be done in the current context, which it returns. */
+/* Finds the current context. Returns 0, or the reason why nothing can be done in it. */
 int drv_enter(CUcontext *ctx);
 int drv_arch(void);
 unsigned int drv_sms(void);
 
-/* The stream a handle means in this context; ptsz: 0 means the thread's own. */
+/* Returns the stream of a handle in this context; ptsz: 0 means the stream of the thread. */
 CUstream drv_stream(CUcontext ctx, CUstream s, bool ptsz);
-/* Takes w (allocated); 0, or an error. wait: until it is done, then its result. */
+/*
+ * Queues w (allocated), whose ownership it takes. Returns 0, or an error. wait: waits until it is done
+ * and returns its result.
+ */
 int drv_submit(CUstream s, struct drv_work *w, bool wait);
 struct drv_work *drv_work_new(CUcontext ctx, enum drv_kind kind);
 void drv_work_free(struct drv_work *w);
@@ -160,19 +163,19 @@ void drv_work_copy(struct drv_work *to, const struct drv_work *from);
 void drv_run_kernel(struct drv_work *w);
 
 /*
- * The PTX of what a program hands over; NUL-terminated, to be freed. 0 or an error. is_text: it was
- * text.
+ * Extracts the PTX from an image; NUL-terminated, to be freed. Returns 0 or an error. is_text: the
+ * image was text.
  */
 int drv_image(const void *image, char **text, bool *is_text);
-/* The texts of what cuLinkComplete() gave; NULL: it is none of that. */
+/* Returns the texts of an image that cuLinkComplete() made; NULL: it is not such an image. */
 const char *drv_linked(const void *image);
-/* The same of a file, NUL-terminated, to be freed; NULL: it cannot be read. */
+/* Returns the content of a file, NUL-terminated, to be freed; NULL: it cannot be read. */
 char *drv_slurp(const char *path);
 void drv_keep_text(const char *text); /* GPUSIM_PTX_LOG */
 bool drv_text_fails(void);	      /* GPUSIM_FAIL_LOAD; counts */
-/* GPUSIM_REFUSE: what the compiler says of the text; false: it takes it. */
+/* GPUSIM_REFUSE: returns true, and the compiler's message, if the text is refused. */
 bool drv_text_refused(const struct gpu_module *m, char *log, size_t n);
-/* A function, or a kernel in its place, in that context. NULL: neither. */
+/* Returns a function, or the function of a kernel in this context. NULL: the handle is neither. */
 CUfunction drv_function_in(CUcontext ctx, void *handle);
 int drv_module_new(CUcontext ctx, const char *text, bool is_text, int max_regs, char *log, size_t log_n, CUmodule *ret);
 void drv_module_free(CUmodule mod);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * drv_image.c: PTX out of what programs hand over: text, a fat binary with entries of PTX, plain or
- * compressed, or what drv_link.c linked. Machine code cannot be executed here.
+ * drv_image.c: extracts PTX from images of programs: text, a fat binary with entries of PTX, plain or
+ * compressed, or the output of drv_link.c. Machine code cannot be executed here.
  */
 #include "drv.h"
 
@@ -52,7 +52,7 @@ static char *unpack(const struct entry *e, const char *data)
 	return NULL;
 }
 
-/* The PTX of the highest architecture that this GPU has. */
+/* Returns the PTX for the highest architecture that this GPU supports. */
 static int from_container(const struct container *c, char **text)
 {
 	const char *at = (const char *)c + c->header, *end = at + c->size;

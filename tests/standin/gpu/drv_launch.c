@@ -9,7 +9,10 @@
 static FILE *trace_file;
 static pthread_mutex_t trace_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* kernel line opcode operand cta x,y,z warp mask and the addresses of its lanes, lowest first */
+/*
+ * Columns: kernel, line, opcode, operand, cta x,y,z, warp, mask, and the addresses of its lanes,
+ * lowest first.
+ */
 static void trace(void *ctx, const struct gpu_access *a)
 {
 	const struct drv_work *w = ctx;
@@ -67,7 +70,7 @@ void drv_run_kernel(struct drv_work *w)
 	__atomic_store_n(&w->ctx->sticky, l.result, __ATOMIC_RELEASE);
 }
 
-/* The parameters: one pointer for each, or a buffer that has them as the kernel does. */
+/* The parameters: one pointer for each, or a buffer with the layout of the kernel's parameters. */
 static int parameters(struct drv_work *w, void **params, void **extra)
 {
 	const struct gpu_func *f = w->func->f;
@@ -98,7 +101,7 @@ static int parameters(struct drv_work *w, void **params, void **extra)
 	return CUDA_SUCCESS;
 }
 
-/* The work of a launch, or an error as the real one gives it at once. */
+/* Makes the work of a launch, or returns an error that the real driver returns at once. */
 static int make(CUcontext ctx, CUfunction fn, const unsigned int *grid, const unsigned int *block, unsigned int dyn,
 		void **params, void **extra, struct drv_work **ret)
 {
@@ -223,7 +226,7 @@ PUBLIC CUresult cuGraphDestroy(CUgraph g)
 	return CUDA_SUCCESS;
 }
 
-/* A function runs in its own context, a kernel in `in`, NULL: the current one. */
+/* A function runs in its own context, a kernel in the context `in`; NULL: the current one. */
 static int add(CUgraphNode *node, CUgraph g, CUfunction f, CUcontext in, const unsigned int *dims, unsigned int dyn,
 	       void **params, void **extra)
 {

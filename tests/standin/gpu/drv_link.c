@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * drv_link.c: cuLink*(). A cubin is an ELF file for CUDA with one section, .gpusim_ptx, that has the
- * texts of its inputs one behind the
- * other: gpu_parse() links them when it is loaded. What is wrong is said when it is wrong for the real
- * one: syntax when an input is added, names at the end.
+ * drv_link.c: cuLink*(). A cubin is an ELF file for CUDA with one section, .gpusim_ptx, that contains
+ * the texts of its inputs one after the other: gpu_parse() links them when it is loaded. Errors are
+ * reported at the same time as by the real driver: syntax errors when an input is added, unresolved
+ * names at the end.
  */
 #include "drv.h"
 
@@ -23,7 +23,7 @@ struct CUlinkState_st {
 	CUjit_option *opts;
 	void **vals;
 	int max_regs;
-	size_t size[2], used[2]; /* of the log of information, of that of errors */
+	size_t size[2], used[2]; /* of the information log, of the error log */
 };
 
 struct image {
@@ -33,8 +33,8 @@ struct image {
 };
 
 /*
- * Appends to a log, if the program requested one; its length goes to where the program gave the
- * maximum length.
+ * Appends to a log, if the program requested one. The log's length is written to the place where the
+ * program stored the maximum length.
  */
 static void say(CUlinkState s, unsigned int which, const char *what, const char *text)
 {
@@ -80,7 +80,7 @@ PUBLIC CUresult cuLinkCreate_v2(unsigned int n, CUjit_option *opts, void **vals,
 	return CUDA_SUCCESS;
 }
 
-/* A text more; whether it can be compiled is seen at once. */
+/* Adds a text. Whether it can be compiled is checked at once. */
 static int add(CUlinkState s, const char *text, const char *name)
 {
 	struct gpu_module *m = gpu_parse_part(text, strlen(text));
@@ -220,7 +220,7 @@ PUBLIC CUresult cuLinkDestroy(CUlinkState s)
 {
 	if (!s)
 		return CUDA_ERROR_INVALID_HANDLE;
-	/* So that a later read of it is noticed. */
+	/* Makes a later read of this memory noticeable. */
 	if (s->image)
 		memset(s->image, 0xdd, sizeof(struct image) + s->len);
 	free(s->image);

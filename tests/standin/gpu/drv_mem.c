@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* drv_mem.c: memory of the device and memory it shares with the host; copies. */
+/* drv_mem.c: memory of the device, memory that it shares with the host, and copies. */
 #include "drv.h"
 
 #include <stdlib.h>
@@ -111,7 +111,7 @@ PUBLIC CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdevic
 	return CUDA_SUCCESS;
 }
 
-/* Host memory the device has too, at the same address. */
+/* Host memory that has the same address on the device. */
 static int host_new(void **p, size_t n, enum gpu_mem_kind kind, unsigned int flags)
 {
 	size_t pages = (n + 4095) / 4096 * 4096;
@@ -298,7 +298,9 @@ static int fill(CUdeviceptr p, unsigned int value, unsigned int size, size_t n, 
 
 #define DEV(p) gpu_mem_host(p, n)
 
-/* D(suffixes of the plain form, of the asynchronous one, of the thread's own stream) */
+/*
+ * D(suffixes of the normal form, of the asynchronous one, of the one for the thread's own stream)
+ */
 #define COPIES(name, dtype, stype, to, from)                                            \
 	PUBLIC CUresult name##_v2(dtype dst, stype src, size_t n)                       \
 	{                                                                               \

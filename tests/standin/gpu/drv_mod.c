@@ -11,7 +11,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /*
- * What the code generator would have taken: more for longer functions, and no more than it was
+ * The registers that a code generator would use: more for longer functions, and at most as many as
  * allowed.
  */
 static uint32_t registers(const struct gpu_func *f, int max)
@@ -54,7 +54,7 @@ bool drv_text_refused(const struct gpu_module *m, char *log, size_t n)
 	for (uint32_t i = 0; glob && i < m->nr_funcs; i++) {
 		if (!m->funcs[i]->entry || !m->funcs[i]->body || fnmatch(glob, m->funcs[i]->name, 0))
 			continue;
-		/* As ptxas 13.0 words it for one function, and for one that it does not name. */
+		/* The messages of ptxas 13.0 for one function, and for a function that it does not name. */
 		if (log && n && drv_env("GPUSIM_REFUSE_QUIETLY"))
 			snprintf(log, n,
 				 "ptxas fatal   : (C7600) Register allocation failed with register count of '7'");
@@ -138,7 +138,7 @@ static CUfunction find_function(CUmodule mod, const char *name)
 	return f ? &mod->funcs[f->index] : NULL;
 }
 
-/* Options of the compiler that matter here: where the log goes, and how many registers. */
+/* The compiler options that matter here: where the log goes, and the number of registers. */
 static void options(unsigned int n, const CUjit_option *opts, void **vals, char **log, size_t *log_n, int *max_regs)
 {
 	for (unsigned int i = 0; i < n; i++)
@@ -341,7 +341,7 @@ PUBLIC CUresult cuLibraryLoadFromFile(CUlibrary *lib, const char *path, CUjit_op
 	return err;
 }
 
-/* The library's module in a context. */
+/* Returns the library's module in a context. */
 static int module_in(CUlibrary lib, CUcontext ctx, CUmodule *ret)
 {
 	int err;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * drv_names.c: cuGetProcAddress(): a name and a version of CUDA to a function. The table is here and
- * not the dynamic linker's, which others may have taken.
+ * drv_names.c: cuGetProcAddress(): finds a function by its name and a version of CUDA. It has its own
+ * table instead of the dynamic linker's, since other libraries may have replaced those functions.
  */
 #include <stdbool.h>
 #include <stddef.h>

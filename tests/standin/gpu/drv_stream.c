@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * drv_stream.c: streams, each a thread that does its work in order; what must wait for another
- * stream's work says for how much of it. The default stream waits for all others, and they for it,
- * unless they are made not to.
+ * drv_stream.c: streams, each of which is a thread that does its work in order. Work that must wait
+ * for another stream stores how much of that stream's work it waits for. The default stream waits for
+ * all others, and they wait for it, unless they were created as non-blocking.
  */
 #include "drv.h"
 
@@ -269,7 +269,7 @@ void drv_ctx_streams_free(CUcontext ctx)
 	ctx->streams = ctx->def = NULL;
 }
 
-/* Of s in the current context, or the error. */
+/* Finds a stream in the current context, or returns the error. */
 static int find(CUstream *s, bool ptsz)
 {
 	CUcontext ctx;
@@ -463,7 +463,7 @@ PUBLIC CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to)
 	return cuEventElapsedTime_v2(ms, from, to);
 }
 
-/* In a capture the stream that waits joins it. */
+/* In a capture, a stream that waits for an event joins the capture. */
 PUBLIC CUresult cuStreamWaitEvent(CUstream s, CUevent ev, unsigned int flags)
 {
 	int err = find(&s, false);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * edge.c: edge fork|unload|exit PTX: programs that do what few do with a GPU, each with the driver opened by name. Prints how often vadd's results were right.
+ * edge.c: edge fork|unload|exit PTX: programs that use a GPU in unusual ways, each with the driver
+ * opened by name. Prints how often the results of vadd were right.
  *
  *	fork	a child launches too, which has no GPU
- *	unload	modules come and go in one thread while another launches
+ *	unload	modules are loaded and unloaded in one thread while another one launches
  *	exit	the program ends while kernels run
  */
 #include "cu.h"
@@ -88,7 +89,7 @@ static void memory(CUdeviceptr *a)
 	CHECK(cu.cuMemcpyHtoD_v2(a[1], in, sizeof(in)));
 }
 
-/* One launch more, and its results. */
+/* Makes one more launch and checks its results. */
 static int right(CUfunction f)
 {
 	CUdeviceptr a[3];
@@ -113,7 +114,7 @@ static int with_fork(void)
 	if (!child) {
 		CUdeviceptr a[3] = { 0 };
 
-		/* Whatever the driver says to that. */
+		/* The results of the driver do not matter here. */
 		for (int i = 0; i < 100; i++)
 			launch(f, a);
 		exit(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* exec.c: what an instruction reads and writes, and the frames that hold it. */
+/* exec.c: the operands and results of an instruction, and the frames that hold them. */
 #include "exec.h"
 
 #include <stdarg.h>
@@ -64,7 +64,7 @@ uint64_t gpu_special(const struct gpu_warp *w, unsigned int lane, unsigned int s
 		return l->grid[sr - SR_NCTAID];
 	case SR_LANEID:
 		return lane;
-	case SR_WARPID: /* the slot, which is not the warp's number in its block */
+	case SR_WARPID: /* the slot, which differs from the warp's number in its block */
 		return (w->index + 5 * b->cta[0]) % 64;
 	case SR_NWARPID:
 		return 64;
@@ -149,7 +149,7 @@ struct gpu_frame *gpu_frame_new(struct gpu_sm *sm, struct gpu_func *f, struct gp
 	return fr;
 }
 
-/* Lanes leave it and all above it that they are in no more. */
+/* The lanes leave this frame and all frames above it that they are no longer in. */
 void gpu_frame_leave(struct gpu_sm *sm, struct gpu_frame *fr, uint32_t lanes)
 {
 	fr->lanes &= ~lanes;
@@ -164,7 +164,7 @@ static void wrong(struct gpu_warp *w, const struct gpu_insn *in)
 	gpu_fault(w->b->sm, in, GPU_E_ILLEGAL_INSN, "this GPU does not know that instruction");
 }
 
-/* {a, b} of a register or a register of {a, b}. */
+/* Copies {a, b} from a register, or a register from {a, b}. */
 static void move_vector(struct gpu_warp *w, struct gpu_frame *fr, const struct gpu_insn *in, unsigned int lane)
 {
 	const struct gpu_operand *d = &in->ops[0], *s = &in->ops[1];
@@ -216,7 +216,10 @@ static bool to_space(const struct gpu_insn *in)
 	return in->nmods && in->mods[0] == M_to;
 }
 
-/* Between the windows' generic addresses and offsets in them; memory of the device has one address. */
+/*
+ * Converts between generic addresses of the windows and offsets in them; device memory has only one
+ * address.
+ */
 static uint64_t convert(const struct gpu_grid *g, const struct gpu_insn *in, uint64_t a)
 {
 	uint64_t base = in->space == SP_SHARED ? g->shared_base : in->space == SP_LOCAL ? g->local_base : 0;

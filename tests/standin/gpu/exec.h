@@ -7,7 +7,7 @@
 
 #include <stdatomic.h>
 
-/* A call that lanes made together: they share it, wherever each of them is in it. */
+/* A call that lanes made together. They share it, wherever each of them is in it. */
 struct gpu_frame {
 	struct gpu_frame *up, *next_free;
 	struct gpu_func *f;
@@ -22,16 +22,16 @@ enum gpu_lane_state { LANE_RUNS, LANE_AT_BARRIER, LANE_AT_SYNC, LANE_DONE };
 struct gpu_lane {
 	struct gpu_frame *fr;
 	uint32_t pc;
-	uint32_t members; /* LANE_AT_SYNC: whom it waits for */
+	uint32_t members; /* LANE_AT_SYNC: the lanes that it waits for */
 	uint8_t state, barrier, carry;
-	uint64_t value; /* what it brought to a bar.red */
+	uint64_t value; /* its value for a bar.red */
 };
 
 struct gpu_block;
 
 struct gpu_warp {
 	struct gpu_block *b;
-	uint32_t index, alive, later, last; /* last: the group that ran, for streak instructions by now */
+	uint32_t index, alive, later, last; /* last: the group that ran last, for `streak` instructions so far */
 	uint32_t streak, polls;
 	struct gpu_lane lane[GPU_LANES];
 };
@@ -66,10 +66,10 @@ struct gpu_sm {
 	struct gpu_frame **free; /* by function */
 	struct gpu_range cache;
 	uint64_t generation, lane_insns;
-	bool yield; /* the warp sleeps: let the others run */
+	bool yield; /* the warp sleeps: other warps run */
 };
 
-/* The launch fails; the first one that says so is right. */
+/* Makes the launch fail; only the first error of a launch counts. */
 void gpu_fault(struct gpu_sm *sm, const struct gpu_insn *in, int result, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 static inline bool gpu_faulted(const struct gpu_sm *sm)
@@ -114,7 +114,7 @@ static inline void gpu_write(struct gpu_frame *fr, unsigned int lane, const stru
 #define FOR_LANES(lane, mask) \
 	for (uint32_t m_ = (mask), lane; m_ && (lane = (uint32_t)__builtin_ctz(m_), true); m_ &= m_ - 1)
 
-/* v as a register of that type holds it. */
+/* Returns v as a register of this type holds it. */
 static inline uint64_t gpu_fit(enum gpu_type t, uint64_t v)
 {
 	switch (gpu_type_size[t]) {
@@ -129,17 +129,20 @@ static inline uint64_t gpu_fit(enum gpu_type t, uint64_t v)
 	}
 }
 
-/* One lane of an instruction that computes: s are its sources, d its results. False: it cannot. */
+/*
+ * Executes one lane of an arithmetic instruction: s are its sources, d its results. Returns false if
+ * it is not supported.
+ */
 bool gpu_alu(const struct gpu_insn *in, const uint64_t *s, uint64_t *d, uint8_t *carry);
 bool gpu_alu_float(const struct gpu_insn *in, const uint64_t *s, uint64_t *d);
 bool gpu_cvt(const struct gpu_insn *in, const uint64_t *s, uint64_t *d);
 bool gpu_compare(unsigned int cmp, enum gpu_type t, uint64_t a, uint64_t b);
-/* What an atomic makes of old. */
+/* Returns the new value that an atomic operation makes of old. */
 bool gpu_combine(unsigned int sub, enum gpu_type t, uint64_t old, uint64_t b, uint64_t c, uint64_t *ret);
 float gpu_from_half(uint16_t h, bool bf);
 uint16_t gpu_to_half(double d, bool bf, unsigned int rnd);
 
-/* Where the bytes are; NULL: the launch has failed. */
+/* Returns the host address of the bytes; NULL: the launch has failed. */
 void *gpu_resolve(struct gpu_warp *w, struct gpu_frame *fr, const struct gpu_insn *in, unsigned int lane,
 		  unsigned int space, uint64_t addr, unsigned int size);
 void gpu_memory(struct gpu_warp *w, struct gpu_frame *fr, const struct gpu_insn *in, uint32_t mask);
@@ -147,13 +150,13 @@ void gpu_trace(struct gpu_warp *w, const struct gpu_insn *in, uint32_t mask, uns
 	       unsigned int op_index);
 uint64_t gpu_load_n(const void *p, unsigned int size);
 void gpu_store_n(void *p, unsigned int size, uint64_t v);
-/* Instructions of several lanes at once, each in a frame of its own. */
+/* Executes an instruction of several lanes at once, each in its own frame. */
 void gpu_collective(struct gpu_warp *w, const struct gpu_insn *in, uint32_t set);
-/* In an instruction that moves, computes or accesses memory. */
+/* Executes an instruction that moves, computes or accesses memory. */
 void gpu_execute(struct gpu_warp *w, struct gpu_frame *fr, const struct gpu_insn *in, uint32_t mask);
 struct gpu_frame *gpu_frame_new(struct gpu_sm *sm, struct gpu_func *f, struct gpu_frame *up, uint32_t lanes);
 void gpu_frame_leave(struct gpu_sm *sm, struct gpu_frame *fr, uint32_t lanes);
-/* Up to budget instructions; false: none of its lanes can run. */
+/* Runs up to budget instructions. Returns false if none of its lanes can run. */
 bool gpu_run_warp(struct gpu_warp *w, uint32_t budget);
 
 #endif

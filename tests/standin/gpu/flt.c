@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * flt.c: floating point: f64, f32, and halves by way of them. Roundings other than to nearest are
- * those of the host's unit.
+ * flt.c: floating point: f64, f32, and halves computed through these. Roundings other than to nearest
+ * are those of the host's unit.
  */
 #include "exec.h"
 
@@ -61,7 +61,7 @@ static double round_to(double d, unsigned int rnd)
 	return r;
 }
 
-/* The nearest number of 11 (bf: 8) bits, by its distance to the next ones. */
+/* The nearest number with 11 (bf: 8) bits, found by the distance to its neighbours. */
 uint16_t gpu_to_half(double d, bool bf, unsigned int rnd)
 {
 	const int bits = bf ? 8 : 11, least = bf ? -126 : -14, most = bf ? 127 : 15;
@@ -249,7 +249,7 @@ static bool tested(unsigned int what, double d, bool subnormal)
 ARITHMETIC(arithmetic_f, float, fmaf, sqrtf)
 ARITHMETIC(arithmetic_d, double, fma, sqrt)
 
-/* What is approximate on the machine is exact here, but for the last rounding. */
+/* Results that are approximate on the hardware are exact here, except for the last rounding. */
 static bool transcendental(unsigned int op, double a, double *r)
 {
 	switch (op) {

@@ -110,7 +110,7 @@ enum gpu_special {
 	SR_LM_LT,
 	SR_LM_GE,
 	SR_LM_GT,
-	SR_ZERO, /* clusters are blocks, and there are no others in them */
+	SR_ZERO, /* clusters are not simulated: each block is alone in its own */
 	SR_ONE,
 	SR_DYN_SHARED,
 	SR_TOTAL_SHARED,
@@ -122,13 +122,13 @@ struct gpu_sym {
 	char *name;
 	enum gpu_space space;
 	enum gpu_type type;
-	uint64_t off;  /* in its space; of a variable: its device address */
+	uint64_t off;  /* offset in its space; of a variable: its device address */
 	uint64_t size; /* bytes */
 	uint32_t align, count;
-	bool dynamic;	       /* extern .shared: behind the static ones */
-	bool of_entry;	       /* a kernel's parameter, or shared memory that a kernel declares */
+	bool dynamic;	       /* extern .shared: after the static ones */
+	bool of_entry;	       /* a parameter of a kernel, or shared memory that a kernel declares */
 	bool external, slot2;  /* declared only; a register of 128 bits */
-	uint32_t unit;	       /* of a linked image: only the text with that number, from 1, knows it; 0: all do */
+	uint32_t unit;	       /* of a linked image: the only text that has this name, from 1; 0: all */
 	struct gpu_func *func; /* it is a function */
 	struct gpu_func *owner;
 	struct gpu_sym *next;
@@ -142,7 +142,7 @@ struct gpu_operand {
 	bool dbl;		  /* an immediate written as a double */
 	uint8_t size;		  /* O_REG: bytes of the register */
 	int32_t reg;		  /* O_REG; O_ADDR: base, -1: none */
-	uint64_t imm;		  /* O_IMM; O_ADDR, O_SYM: what is added; O_LABEL: place */
+	uint64_t imm;		  /* O_IMM; O_ADDR, O_SYM: the addend; O_LABEL: the place */
 	struct gpu_sym *sym;
 	struct gpu_operand *vec;
 	char *label; /* until it is resolved */
@@ -150,7 +150,7 @@ struct gpu_operand {
 
 struct gpu_insn {
 	uint8_t op, type[3], ntypes, space, space2, vec, nops, nmods, rnd;
-	uint8_t cmp, boolop, sub; /* sub: what an atomic, a vote, a shuffle does */
+	uint8_t cmp, boolop, sub; /* sub: the operation of an atomic, a vote, a shuffle */
 	uint8_t mods[14];
 	bool pred_neg, sat, ftz, negb;
 	int32_t pred; /* register; -1: none */
@@ -189,12 +189,12 @@ struct gpu_module {
 };
 
 /*
- * text has a NUL at len. NULL where memory is out; else error says whether it is usable. Variables are
- * placed and filled. Several texts one behind the other, each from its .version on, are linked: they
- * share what is .visible or .weak.
+ * Parses text, which has a NUL at len. Returns NULL if there is no memory; else `error` shows whether
+ * the module is usable. Variables are placed and initialised. Several texts one after the other, each
+ * from its .version on, are linked: they share names that are .visible or .weak.
  */
 struct gpu_module *gpu_parse(const char *text, size_t len);
-/* Only to see whether it can be: what is declared may be defined in another text. */
+/* Only checks that the text can be parsed: what it declares may be defined in another text. */
 struct gpu_module *gpu_parse_part(const char *text, size_t len);
 void gpu_module_free(struct gpu_module *m);
 struct gpu_func *gpu_find(struct gpu_module *m, const char *name);
@@ -212,19 +212,21 @@ struct gpu_range {
 	void *owner; /* the context */
 };
 uint64_t gpu_shared_base(void), gpu_local_base(void);
-/* A new piece of device memory (zeroed); 0: none left. Addresses are aligned to 512. */
+/*
+ * Returns a new piece of device memory (zeroed); 0: there is none left. Addresses are aligned to 512.
+ */
 uint64_t gpu_mem_alloc(uint64_t size, void *owner);
-/* Memory the host has at host; its device address is the same, or a new one. */
+/* Maps host memory to the device, at the same address or at a new one. */
 uint64_t gpu_mem_map(void *host, uint64_t size, enum gpu_mem_kind kind, unsigned int flags, bool same, void *owner);
 bool gpu_mem_find(uint64_t dev, struct gpu_range *ret);
 bool gpu_mem_find_host(const void *host, struct gpu_range *ret);
-/* The range that begins at dev is no more; device memory is given back. */
+/* Removes the range that begins at dev; device memory is freed. */
 bool gpu_mem_free(uint64_t dev, struct gpu_range *was);
 void gpu_mem_free_owner(void *owner);
 uint64_t gpu_mem_generation(void);
 /*
- * Where [dev, dev + n) is in the host; NULL: no such memory. Host pointers that are not known are
- * themselves (for copies only).
+ * Returns the host address of [dev, dev + n); NULL: there is no such memory. An unknown host pointer
+ * is returned unchanged (for copies only).
  */
 void *gpu_mem_host(uint64_t dev, uint64_t n);
 uint64_t gpu_mem_used(void);
@@ -246,10 +248,9 @@ struct gpu_launch {
 	uint64_t gridid;
 	unsigned int sms, device;
 	bool cooperative;
-	void (*trace)(void *ctx,
-		      const struct gpu_access *a); /* called by all SMs; functions of recorders are left out */
+	void (*trace)(void *ctx, const struct gpu_access *a); /* called by all SMs; not for functions of recorders */
 	void *trace_ctx;
-	/* Memory that this launch does not reach; NULL: there is none. */
+	/* Finds memory that this launch cannot reach; NULL: all memory is reachable. */
 	bool (*foreign)(const struct gpu_launch *l, const struct gpu_range *r);
 	/* out */
 	int result; /* CUresult */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define RESIDENT 2     /* blocks that an SM has at a time; grids that may wait for each other: all of its share */
+#define RESIDENT 2     /* blocks of an SM at a time; all of them for grids whose blocks may wait for one another */
 #define SLICE	 20000 /* instructions of a warp before the next one */
 
 static struct gpu_block *block_new(struct gpu_sm *sm, uint32_t nr)
@@ -32,7 +32,7 @@ static struct gpu_block *block_new(struct gpu_sm *sm, uint32_t nr)
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (!b->shared || b->local == MAP_FAILED)
 		abort();
-	memset(b->shared, 0xa5, b->shared_size); /* as shared memory is: with what was there before */
+	memset(b->shared, 0xa5, b->shared_size); /* shared memory has arbitrary contents at the start */
 	for (uint32_t i = 0; i < warps; i++) {
 		struct gpu_warp *w = &b->warp[i];
 		uint32_t n = threads - i * GPU_LANES;
@@ -73,7 +73,7 @@ static void block_free(struct gpu_block *b)
 	free(b);
 }
 
-/* bar.red: what all of them brought. */
+/* bar.red: combines the values of all threads. */
 static uint64_t barrier_value(const struct gpu_insn *in, uint32_t yes, uint32_t all)
 {
 	if (memchr(in->mods, M_popc, in->nmods))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* insn.c: an opcode with its modifiers ("ld.global.nc.v4.f32") taken apart. */
+/* insn.c: splits an opcode and its modifiers ("ld.global.nc.v4.f32"). */
 #include "gpu.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ static const struct name mod_names[] = {
 #include "mods.inc"
 #undef X
 };
-/* Modifiers of caching and scope, which change no result here. */
+/* Modifiers of caching and scope, which do not change any result here. */
 static const char *const ignored[] = { "ca",	"cg",	 "cs",	  "lu",		"cv",		"wb",
 				       "wt",	"nc",	 "cta",	  "gpu",	"sys",		"mmio",
 				       "noftz", "proxy", "alias", "generic",	"fractional",	"m8n16",

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* n bytes, zeroed, on both sides. */
+/* Makes a buffer of n bytes, zeroed, on host and device. */
 void *kernel_make(struct run *r, size_t n)
 {
 	struct buf *b = &r->b[r->nr++];
@@ -115,7 +115,7 @@ static int bytes(const struct kernel_io *io, const char *name, uint64_t *sum)
 	END(b);
 }
 
-/* Of a number that a half has exactly and that is no subnormal. */
+/* Converts a number that is exact as a half and not subnormal. */
 static uint16_t half(float f)
 {
 	uint32_t b;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* kernels_int.h: how a test of a kernel is written. */
+/* kernels_int.h: functions for tests of kernels. */
 #ifndef STANDIN_GPU_KERNELS_INT_H
 #define STANDIN_GPU_KERNELS_INT_H
 
@@ -21,9 +21,9 @@ struct run {
 	uint64_t sum;
 };
 
-/* n bytes, zeroed, on both sides. */
+/* Makes a buffer of n bytes, zeroed, on host and device. */
 void *kernel_make(struct run *r, size_t n);
-/* All there is goes to the device, the kernel runs, and all comes back. */
+/* Copies all buffers to the device, runs the kernel, and copies all back. */
 int kernel_launch3(struct run *r, const char *name, const uint32_t *grid, const uint32_t *block, uint32_t dyn,
 		   void **params, unsigned int n);
 int kernel_launch(struct run *r, const char *name, uint32_t gx, uint32_t bx, uint32_t dyn, void **params,

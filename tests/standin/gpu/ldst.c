@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* ldst.c: loads, stores, atomics and asynchronous copies, which are not asynchronous here. */
+/* ldst.c: loads, stores, atomics and asynchronous copies, which are done at once here. */
 #include "exec.h"
 
 #include <string.h>
@@ -129,7 +129,7 @@ static bool has(const struct gpu_insn *in, unsigned int mod)
 	return memchr(in->mods, (int)mod, in->nmods) != NULL;
 }
 
-/* One old value replaced by what the operation makes of it; returns the old one. */
+/* Replaces one value by the result of the operation. Returns the old one. */
 static uint64_t atomic_one(struct gpu_warp *w, const struct gpu_insn *in, void *p, uint64_t b, uint64_t c)
 {
 	enum gpu_type t = in->type[0];
@@ -261,7 +261,10 @@ static unsigned int source_bytes(const struct gpu_warp *w, const struct gpu_fram
 	return v < size ? (unsigned int)v : size;
 }
 
-/* cp.async{.ca|.cg}.shared.global [dst], [src], size{, src-size | ignore-src}: what the source does not give is zero. */
+/*
+ * cp.async{.ca|.cg}.shared.global [dst], [src], size{, src-size | ignore-src}: bytes that the source
+ * does not provide are zero.
+ */
 static void async_copy(struct gpu_warp *w, struct gpu_frame *fr, const struct gpu_insn *in, uint32_t mask)
 {
 	unsigned int size = (unsigned int)in->ops[2].imm;

@@ -48,7 +48,7 @@ uint64_t gpu_mem_generation(void)
 	return atomic_load_explicit(&generation, memory_order_acquire);
 }
 
-/* The first range that ends behind dev; under the lock. */
+/* Returns the index of the first range that ends after dev; under the lock. */
 static size_t at(uint64_t dev)
 {
 	size_t lo = 0, hi = nr;
@@ -84,8 +84,8 @@ static bool insert(const struct gpu_range *r)
 }
 
 /*
- * A gap of that size in the area; 0: none. One free page is left between two, so that what runs over
- * an end is seen.
+ * Returns the address of a gap of this size in the area; 0: there is none. One free page is left
+ * between two ranges, so that an access past an end is noticed.
  */
 static uint64_t gap(uint64_t size)
 {

@@ -41,7 +41,7 @@ void oracle_push(struct seen_list *l, const struct seen *s)
 	l->all[l->nr++] = *s;
 }
 
-/* A generic access has three sites where its counters are apart by space. */
+/* A generic access has three sites if its counters are kept by space. */
 static bool is_triple(const struct oracle *o, uint32_t site)
 {
 	const struct ttmon_mt_site *s = &o->rw.sites[site];
@@ -52,7 +52,8 @@ static bool is_triple(const struct oracle *o, uint32_t site)
 }
 
 /*
- * Which site an instruction of a copy is: the text of a function and its sites are in the same order.
+ * Finds the site of each instruction of a copy: the text of a function and its sites are in the same
+ * order.
  */
 static void map_sites(struct oracle *o)
 {
@@ -145,7 +146,7 @@ static uint8_t *unit(struct oracle *o, uint32_t ring, uint64_t pos)
 	return o->rings + ((uint64_t)ring * o->units + pos % o->units) * TTMON_MTC_UNIT;
 }
 
-/* Whether the lanes' addresses have one distance that 32 bits hold. */
+/* Returns true if the addresses of the lanes have one distance that fits into 32 bits. */
 static bool is_affine(const struct seen *s, int64_t *stride)
 {
 	int first = __builtin_ctz(s->mask), second;
@@ -199,7 +200,7 @@ static void take(struct oracle *o, uint32_t ring, const struct ttmon_mtc_rec *re
 	oracle_push(&o->have, &s);
 }
 
-/* All that is there; false: nothing was. */
+/* Reads all available records. Returns false if there were none. */
 static bool consume(struct oracle *o)
 {
 	struct ttmon_mtc_tail *tails = o->tails;
@@ -253,8 +254,8 @@ static void print_seen(const char *what, const struct oracle *o, const struct se
 }
 
 /*
- * Every record was an access. lossless: and every access has its record; else those that have none are
- * counted as lost.
+ * Checks that every record was an access. lossless: every access must have its record; else those
+ * without one must be counted as lost.
  */
 static void compare_records(struct oracle *o, const char *kernel)
 {
@@ -409,7 +410,7 @@ static void oracle_fini(struct oracle *o)
 	free(o->have.all);
 }
 
-/* One way of recording, all kernels. False: something was wrong. */
+/* Tests one way of recording with all kernels. Returns false if something was wrong. */
 static bool prove(struct oracle *o, const char *text, size_t len)
 {
 	const struct kernel_io io = { o, mem_alloc, mem_free, mem_put, mem_get, launch, variable };
@@ -443,7 +444,7 @@ static bool prove(struct oracle *o, const char *text, size_t len)
 		if (err == 500)
 			continue;
 		err = t->run(&io, t->name, &sum);
-		/* The module's variables have been changed twice. */
+		/* The variables of the module have been changed twice. */
 		if (err || (sum != plain && strcmp(t->name, "nothing_given")))
 			fail(o, "%s: error %d, sum %llx, without a recorder %llx", t->name, err,
 			     (unsigned long long)sum, (unsigned long long)plain);

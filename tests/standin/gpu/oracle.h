@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* oracle.h: what the interpreter saw, what was recorded, and what of the two differs. */
+/* oracle.h: compares the accesses that the interpreter saw with those that were recorded. */
 #ifndef STANDIN_GPU_ORACLE_H
 #define STANDIN_GPU_ORACLE_H
 
@@ -14,7 +14,7 @@
 #define FIRST_SITE  17 /* sites are numbered across modules */
 #define TOUCH_SLOTS 4096
 
-/* One access of a warp to one space; compared as bytes. */
+/* One access of a warp to one space; compared byte by byte. */
 struct seen {
 	uint64_t addr[GPU_LANES];
 	uint32_t site, launch, warp, mask, cta[3];
@@ -47,7 +47,8 @@ struct oracle {
 void oracle_push(struct seen_list *l, const struct seen *s);
 void oracle_fail(struct oracle *o, const char *text, const char *kernel, uint32_t site, uint64_t have, uint64_t want);
 /*
- * The counters of the sites and the pages of the launches since the last call, which are in o->want.
+ * Checks the counters of the sites and the pages of the launches since the last call, which are in
+ * o->want.
  */
 void oracle_counters(struct oracle *o, const char *kernel);
 

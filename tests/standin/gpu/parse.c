@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* parse.c: a module: its variables and functions. The first error ends it. */
+/* parse.c: parses a module: its variables and functions. It stops at the first error. */
 #include "parse.h"
 
 #include <ctype.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Everything of a module lies in these. */
+/* All memory of a module comes from these. */
 struct arena {
 	struct arena *next;
 	uint64_t data[];
@@ -62,7 +62,7 @@ void gpu_need(struct gpu_parser *p, const char *text)
 			 p->lx.text);
 }
 
-/* Doubles at powers of two from 16 on. */
+/* The array is doubled when its size is a power of two from 16 on. */
 void gpu_room(struct gpu_parser *p, void *array, uint32_t nr, size_t size)
 {
 	void **a = array, *fresh;
@@ -118,7 +118,7 @@ struct gpu_sym *gpu_sym_find(struct gpu_parser *p, const char *name, size_t len)
 	return NULL;
 }
 
-/* The texts that know what is declared now. */
+/* Returns which texts have the name that is being declared. */
 static uint32_t unit_of(const struct gpu_parser *p)
 {
 	return p->external || p->visible || p->weak ? 0 : p->unit;
@@ -146,7 +146,7 @@ struct gpu_sym *gpu_parse_var(struct gpu_parser *p, enum gpu_space space)
 			vec = (uint32_t)(p->lx.text[2] - '0');
 		else if (gpu_type_of(p->lx.text + 1, p->lx.len - 1))
 			s->type = gpu_type_of(p->lx.text + 1, p->lx.len - 1);
-		gpu_lex_next(&p->lx); /* .ptr .global and the like only inform */
+		gpu_lex_next(&p->lx); /* .ptr .global and similar attributes are ignored */
 	}
 	if (!s->type || p->lx.kind != TK_WORD)
 		gpu_fail(p, "a variable was expected at \"%.*s\"", (int)p->lx.len, p->lx.text);
@@ -168,7 +168,7 @@ struct gpu_sym *gpu_parse_var(struct gpu_parser *p, enum gpu_space space)
 	return s;
 }
 
-/* Initial values, one element after the other; what is missing is 0. */
+/* Initial values, one element after the other; missing ones are 0. */
 static void initial(struct gpu_parser *p, struct gpu_sym *s, uint64_t base, uint64_t *at)
 {
 	uint32_t size = gpu_type_size[s->type];
@@ -280,7 +280,7 @@ static void module_var(struct gpu_parser *p, enum gpu_space space)
 }
 
 /*
- * ( .param .u64 a, ... ): parameters of an entry lie one after the other in its block, those of a
+ * ( .param .u64 a, ... ): the parameters of a kernel are one after the other in its block, those of a
  * function in the caller's frame.
  */
 static void parameters(struct gpu_parser *p, struct gpu_func *f, struct gpu_sym ***list, uint32_t *nr)
@@ -358,12 +358,12 @@ static void function(struct gpu_parser *p, bool entry)
 	f = function_of(p, p->lx.text, p->lx.len);
 	gpu_lex_next(&p->lx);
 	if (f->body && p->external) {
-		/* Declared where it is known: read to nowhere. */
+		/* It is declared, but already known: the declaration is read and ignored. */
 		dummy = *f;
 		dummy.body = false;
 		f = &dummy;
 	}
-	/* Of several texts' the last counts. */
+	/* Of several texts the last one counts. */
 	if (p->weak && f->weak)
 		f->body = false;
 	f->weak = p->weak;
@@ -400,7 +400,7 @@ static void function(struct gpu_parser *p, bool entry)
 	f->body = true;
 	f->nr_regs = p->regs;
 	f->pmem = p->pmem;
-	if (entry) /* the block of a kernel is not its frame's */
+	if (entry) /* the block of a kernel is not part of its frame */
 		p->pmem = f->pmem = 0;
 	gpu_parse_body(p);
 	f->pmem = (f->pmem + 15) / 16 * 16;
@@ -470,7 +470,7 @@ static void top_level(struct gpu_parser *p)
 		gpu_fail(p, "\"%.*s\" is no part of a module", (int)(p->lx.len < 60 ? p->lx.len : 60), p->lx.text);
 }
 
-/* Places the variables, and knows now how much shared memory the module itself has. */
+/* Places the variables; then the size of the module's own shared memory is known. */
 static void place(struct gpu_parser *p)
 {
 	struct gpu_module *m = p->m;

@@ -9,7 +9,7 @@
 
 #define MAX_SCOPES 256
 
-/* A name that a function declares: a register (or %r<count>), a variable, a parameter. */
+/* A name that a function declares: a register (or %r<count>), a variable, or a parameter. */
 struct gpu_local {
 	const char *name;
 	size_t len;
@@ -48,9 +48,9 @@ struct gpu_parser {
 	struct gpu_table *tables;
 	uint32_t nr_locals, nr_labels, nr_refs, nr_tables, nr_scopes, regs, pmem, cap_code;
 	struct gpu_scope scopes[MAX_SCOPES];
-	uint32_t unit;		      /* of a linked image: which of its texts, from 1 */
-	bool part;		      /* what is declared may be defined elsewhere */
-	bool external, visible, weak; /* said before the declaration that is read */
+	uint32_t unit;		      /* of a linked image: the number of the text, from 1 */
+	bool part;		      /* declared names may be defined elsewhere */
+	bool external, visible, weak; /* attributes before the declaration that is being read */
 	char *data;
 	uint64_t data_size, data_cap;
 	struct gpu_reloc *relocs;
@@ -58,18 +58,18 @@ struct gpu_parser {
 };
 
 void gpu_fail(struct gpu_parser *p, const char *fmt, ...) __attribute__((format(printf, 2, 3), noreturn));
-void *gpu_get(struct gpu_parser *p, size_t n); /* zeroed, belongs to the module */
+void *gpu_get(struct gpu_parser *p, size_t n); /* returns zeroed memory that belongs to the module */
 char *gpu_text(struct gpu_parser *p, const char *text, size_t len);
 void gpu_need(struct gpu_parser *p, const char *text);
-/* *array, of nr elements of size bytes, has room for one more. */
+/* Makes room for one more element in array, which has nr elements of size bytes. */
 void gpu_room(struct gpu_parser *p, void *array, uint32_t nr, size_t size);
 enum gpu_type gpu_type_of(const char *text, size_t len);
 const struct gpu_local *gpu_local_find(struct gpu_parser *p, const char *name, size_t len, int32_t *reg);
 struct gpu_sym *gpu_sym_find(struct gpu_parser *p, const char *name, size_t len);
 void gpu_parse_body(struct gpu_parser *p);
 /*
- * A variable's declaration from its state space on; fills sym and leaves the reader behind name and
- * brackets.
+ * Parses the declaration of a variable from its state space on. Fills in sym and leaves the reader
+ * after the name and brackets.
  */
 struct gpu_sym *gpu_parse_var(struct gpu_parser *p, enum gpu_space space);
 uint64_t gpu_const(struct gpu_parser *p); /* an integer constant, with a sign */

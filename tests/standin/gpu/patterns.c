@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * patterns.c: the kernels of patterns.ptx: every form that the addresses of a warp may have, with all
+ * patterns.c: the kernels of patterns.ptx: every form that the addresses of a warp can have, with all
  * lanes or some.
  */
 #include "kernels_int.h"
@@ -14,8 +14,8 @@ static uint64_t next(uint64_t *seed)
 }
 
 /*
- * Runs of lanes: all of one length but the first, and at times one more, with one distance from lane
- * to lane, and another or any from run to run.
+ * Runs of lanes, all of one length except for the first, and sometimes with an extra lane: one
+ * distance from lane to lane, and another or an arbitrary one from run to run.
  */
 static void runs(uint64_t *t, uint64_t *seed, uint64_t unit)
 {
@@ -35,7 +35,7 @@ static void runs(uint64_t *t, uint64_t *seed, uint64_t unit)
 	}
 }
 
-/* Some of a sequence, in any order, at times one of it twice. */
+/* Some elements of a sequence, in any order, sometimes with one of them twice. */
 static void shuffled(uint64_t *t, uint64_t *seed, uint64_t unit)
 {
 	uint64_t base = next(seed) % 64 * unit - 16 * unit;
@@ -54,8 +54,8 @@ static void shuffled(uint64_t *t, uint64_t *seed, uint64_t unit)
 }
 
 /*
- * Addresses of the lanes: with one distance (nothing, forwards, backwards, more than 32 bits hold,
- * just not), nearly so, in runs, and at random.
+ * The addresses of the lanes: with one distance (zero, positive, negative, the extremes of 32 bits,
+ * and just beyond these), almost so, in runs, and at random.
  */
 static void pattern(uint64_t *t, unsigned int nr, uint64_t *seed, uint64_t unit, uint64_t range)
 {
@@ -82,7 +82,7 @@ static void pattern(uint64_t *t, unsigned int nr, uint64_t *seed, uint64_t unit,
 		shuffled(t, seed, unit);
 	EACH(i, range && nr % 8 >= 5 ? 32 : 0)
 	t[i] %= range;
-	if (nr % 8 == 2) /* one of them is not where it should be */
+	if (nr % 8 == 2) /* one of them is out of place */
 		t[next(seed) % 32] ^= unit;
 }
 

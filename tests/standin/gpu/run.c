@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * run.c: a program that uses a GPU by the driver's interface: loads tests/memtrace/kernels_80.ptx (or
- * another image), runs its kernels with known inputs, checks what comes out and prints a line "KERNEL
- * CHECKSUM" for each. How it loads, launches and allocates is chosen by options, so that all ways a
- * program may go are gone; the lines are the same on each of them, with a recorder or without.
+ * run.c: a program that uses a GPU through the driver's interface: it loads
+ * tests/memtrace/kernels_80.ptx (or another image), runs its kernels with known inputs, checks the
+ * results and prints a line "KERNEL CHECKSUM" for each. Options select how it loads, launches and
+ * allocates, so that every way that a program can use is tested; the lines are always the same, with
+ * or without a recorder.
  */
 #include "cu.h"
 #include "kernels.h"
@@ -17,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* D(name as it is exported, name that cuGetProcAddress() knows) */
+/* D(exported name, name for cuGetProcAddress()) */
 #define DRIVER(D)                                                  \
 	D(cuInit, cuInit)                                          \
 	D(cuDeviceGet, cuDeviceGet)                                \
@@ -90,7 +91,7 @@ static struct {
 
 struct user {
 	pthread_t thread;
-	CUcontext ctx, other; /* other: current while kernels are launched; NULL: ctx is */
+	CUcontext ctx, other; /* other: if not NULL, this context is current while kernels are launched */
 	CUmodule mod;
 	CUlibrary lib;
 	CUstream stream;
@@ -111,7 +112,7 @@ static void check(int err, const char *what)
 }
 #define CHECK(call) check(call, #call)
 
-/* Memory of the program's own that is registered: where it is on the device. */
+/* Registered memory of the program, and its device address. */
 static struct mapped {
 	struct mapped *next;
 	void *host;
@@ -168,7 +169,7 @@ static uint64_t mem_alloc(void *ctx, size_t n)
 	return dev;
 }
 
-/* After a kernel that failed this fails too, and only that kernel is of interest. */
+/* After a kernel that failed this fails too, and only the result of the kernel matters. */
 static void mem_free(void *ctx, uint64_t dev)
 {
 	(void)ctx;
@@ -180,7 +181,7 @@ static void mem_free(void *ctx, uint64_t dev)
 		cu.cuMemFree_v2(dev);
 }
 
-/* With zero copy the program's own memory, but for the module's variables. */
+/* With zero copy this is memory of the program, except for the module's variables. */
 static void mem_put(void *ctx, uint64_t dev, const void *host, size_t n)
 {
 	(void)ctx;
@@ -338,7 +339,7 @@ static void *use(void *arg)
 
 			if (conf.kernel && fnmatch(conf.kernel, t->name, 0))
 				continue;
-			/* Its results are in the module: for one at a time. */
+			/* Its results are in the module, so only one can run at a time. */
 			if (!strcmp(t->name, "nothing_given") && (conf.threads > 1 || conf.repeat > 1))
 				continue;
 			err = t->run(&io, t->name, &u->sums[i]);
@@ -384,8 +385,8 @@ static void link_input(CUlinkState s, const char *path)
 }
 
 /*
- * Loads what the linker made: from its own memory, or from a file's worth of a copy when the linker is
- * gone. What the linker says goes to stderr.
+ * Loads the linker's output: from the linker's memory, or from a copy after the linker is destroyed.
+ * The linker's messages go to stderr.
  */
 static void load_linked(struct user *u)
 {
@@ -441,8 +442,8 @@ static void load(struct user *u)
 }
 
 /*
- * As the runtime library comes to the driver: opened by name, one function by name, the others asked
- * of that.
+ * As the runtime library finds the driver: opened by name, one function by name, the others from that
+ * function.
  */
 static void by_dlopen(void)
 {

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* sched.c: which lanes of a warp run next; branches, calls, barriers. */
+/* sched.c: selects the lanes of a warp that run next; branches, calls, barriers. */
 #include "exec.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define TURN  1000000 /* instructions after which lanes that wait for nothing but their turn get it */
-#define POLLS 200     /* or so many looks at what another one may change */
+#define TURN  1000000 /* after this many instructions, lanes that wait only for their turn run */
+#define POLLS 200     /* or after this many reads of a value that another lane may change */
 
 static bool has(const struct gpu_insn *in, unsigned int mod)
 {
 	return memchr(in->mods, (int)mod, in->nmods) != NULL;
 }
 
-/* Where a lane is in a frame that it is in, or called from; UINT32_MAX: it is not. */
+/*
+ * Returns the place of a lane in a frame that it is in or that was called from there; UINT32_MAX: it
+ * is in neither.
+ */
 static uint32_t place_in(const struct gpu_lane *l, const struct gpu_frame *fr)
 {
 	const struct gpu_frame *f = l->fr;
@@ -27,8 +30,8 @@ static uint32_t place_in(const struct gpu_lane *l, const struct gpu_frame *fr)
 }
 
 /*
- * a's place in the program is before b's: compared from the outermost call on; deeper is earlier, for
- * it must come back first.
+ * Returns true if a's place in the program is before b's. The places are compared from the outermost
+ * call on. The deeper one is earlier, since it must return first.
  */
 static bool before(const struct gpu_lane *a, const struct gpu_lane *b)
 {
@@ -113,8 +116,8 @@ static void pass(struct gpu_warp *w, struct gpu_frame *caller, struct gpu_frame 
 }
 
 /*
- * The lanes of mask that call the same function as the first of them; the others come back to the
- * instruction.
+ * The lanes of mask that call the same function as the first one make the call; the others come back
+ * to the instruction.
  */
 static void call(struct gpu_warp *w, struct gpu_frame *fr, uint32_t pc, const struct gpu_insn *in, uint32_t mask)
 {
@@ -187,8 +190,8 @@ static bool is_collective(const struct gpu_insn *in)
 }
 
 /*
- * Whom a lane waits for: all that are alive in instructions of whole warps, and those that are here in
- * the old ones without .sync.
+ * The lanes that a lane waits for: all living lanes in instructions of whole warps, and those at this
+ * instruction in old ones without .sync.
  */
 static uint32_t members(const struct gpu_warp *w, const struct gpu_frame *fr, unsigned int lane,
 			const struct gpu_insn *in, uint32_t here)
@@ -200,7 +203,7 @@ static uint32_t members(const struct gpu_warp *w, const struct gpu_frame *fr, un
 	return (uint32_t)gpu_read(w, fr, lane, &in->ops[in->nops - 1]);
 }
 
-/* Those that wait at one instruction for each other go on once all are there. */
+/* Lanes that wait for each other at an instruction continue when all are there. */
 static bool meet(struct gpu_warp *w)
 {
 	uint32_t waiting = in_state(w, LANE_AT_SYNC), seen = 0;
@@ -232,7 +235,7 @@ static bool meet(struct gpu_warp *w)
 	return any;
 }
 
-/* True: all of here have executed it together. Else they wait. */
+/* Returns true if all lanes in `here` have executed it together. Else they wait. */
 static bool collective(struct gpu_warp *w, struct gpu_frame *fr, uint32_t pc, const struct gpu_insn *in, uint32_t here)
 {
 	uint32_t first = 0;
@@ -321,8 +324,8 @@ static void branch(struct gpu_warp *w, const struct gpu_insn *in, struct gpu_fra
 }
 
 /*
- * Control flow for those of group whose guard is true (mask); the others go to the next instruction.
- * True: the group is still together, at *pc.
+ * Executes control flow for the lanes of group whose guard is true (mask); the others go to the next
+ * instruction. Returns true if the group is still together, at *pc.
  */
 static bool control(struct gpu_warp *w, struct gpu_frame *fr, const struct gpu_insn *in, uint32_t group, uint32_t mask,
 		    uint32_t *pc)
@@ -392,7 +395,7 @@ static uint32_t guarded(const struct gpu_frame *fr, const struct gpu_insn *in, u
 	return ret;
 }
 
-/* What a thread does that waits for another one. */
+/* Returns true for instructions of a thread that waits for another one. */
 static bool polls(const struct gpu_insn *in)
 {
 	if (in->func->is_rec)
@@ -403,7 +406,8 @@ static bool polls(const struct gpu_insn *in)
 }
 
 /*
- * Runs a group until it parts, waits, reaches where another one stands (limit), or has had its turn.
+ * Runs a group until it diverges, waits, reaches the place of another group (limit), or has had its
+ * turn.
  */
 static uint32_t run_group(struct gpu_warp *w, struct gpu_frame *fr, uint32_t group, uint32_t pc, uint32_t limit,
 			  uint32_t budget)
@@ -477,7 +481,7 @@ bool gpu_run_warp(struct gpu_warp *w, uint32_t budget)
 		ran = true;
 		if (w->b->sm->yield)
 			break;
-		/* Some may have waited for these. */
+		/* Other lanes may have waited for these. */
 		if (in_state(w, LANE_AT_SYNC))
 			meet(w);
 	}

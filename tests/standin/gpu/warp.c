@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * warp.c: instructions in which lanes of a warp see each other. set: those that are here, each in its
- * own frame.
+ * warp.c: instructions in which the lanes of a warp exchange values. set: the participating lanes,
+ * each in its own frame.
  */
 #include "exec.h"
 
 #include <string.h>
 
-#define NOBODY 0xdeadbeefu /* what a lane gets from one that is not here: anything */
+#define NOBODY 0xdeadbeefu /* the value that a lane gets from one that does not participate: arbitrary */
 
 static uint64_t in_of(const struct gpu_warp *w, unsigned int lane, const struct gpu_operand *o)
 {
@@ -131,8 +131,8 @@ static void reduce(struct gpu_warp *w, const struct gpu_insn *in, uint32_t set)
 }
 
 /*
- * Rows of 16 bytes, given by lanes 0..7 for the first matrix and so on; lane t has elements 2t % 8 and
- * the next of row t / 4.
+ * Rows of 16 bytes, whose addresses are given by lanes 0..7 for the first matrix and so on; lane t has
+ * the elements 2t % 8 and the next of row t / 4.
  */
 static void matrix(struct gpu_warp *w, const struct gpu_insn *in, uint32_t set)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * tt_ops.h: how the test programs use a stand-in libtt_metal.so, the same for every generation: one
- * C++ program runs on all of them, the library is chosen by LD_LIBRARY_PATH (or --lib). Functions may
- * throw std::exception; the program catches.
+ * tt_ops.h: how the test programs use a stand-in libtt_metal.so. It is the same for every generation:
+ * one C++ program runs on all of them, and LD_LIBRARY_PATH (or --lib) selects the library. Functions
+ * may throw std::exception; the program catches it.
  */
 #ifndef STANDIN_TT_OPS_H
 #define STANDIN_TT_OPS_H
@@ -25,7 +25,7 @@ enum standin_tt_type { STANDIN_DRAM, STANDIN_L1, STANDIN_SYSTEM, STANDIN_L1_SMAL
 #define STANDIN_HAS_MESH    (1 << 0)
 #define STANDIN_HAS_VIEW    (1 << 1) /* Buffer::create with an address */
 #define STANDIN_HAS_MARK    (1 << 2)
-#define STANDIN_HAS_BULK    (1 << 3) /* and a Buffer says which allocator it is from: e0's does not */
+#define STANDIN_HAS_BULK    (1 << 3) /* and a Buffer shows which allocator it is from; that of e0 does not */
 #define STANDIN_HAS_PROFILE (1 << 4)
 #define STANDIN_HAS_PAIRS   (1 << 5) /* CalibrateDevice */
 #define STANDIN_HAS_SYNC    (1 << 6) /* the record has clock_sync */
@@ -47,7 +47,7 @@ struct standin_tt_cb {
 	uint64_t address; /* out */
 };
 
-/* A record of the real-time profiler, in no layout. */
+/* A record of the real-time profiler, independent of its layout. */
 struct standin_tt_record {
 	uint32_t id, chip;
 	uint64_t start, end; /* cycles */
@@ -80,8 +80,8 @@ struct standin_tt_ops {
 
 	/* Opens the first visible chips, at most the requested number; returns how many. */
 	int (*open)(int chips, bool mesh);
-	void (*open_close)(void);   /* a device more, closed and destroyed at once */
-	void (*close_one)(int dev); /* Device::close, the object stays */
+	void (*open_close)(void);   /* opens one more device, closes it and destroys it at once */
+	void (*close_one)(int dev); /* Device::close; the object stays */
 	void (*close)(void);	    /* the MeshDevice and all devices are destroyed */
 	const char *(*bdf)(int dev);
 	const void *(*device)(int dev); /* address of the object */
@@ -89,7 +89,7 @@ struct standin_tt_ops {
 	struct standin_tt_buf *(*alloc)(int dev, int type, uint64_t size);
 	struct standin_tt_buf *(*alloc_each)(int type, uint64_t size); /* one owning buffer on every device */
 	struct standin_tt_buf *(*view)(struct standin_tt_buf *buf);    /* owns nothing */
-	void (*dealloc)(struct standin_tt_buf *buf);		       /* DeallocateBuffer: the objects stay */
+	void (*dealloc)(struct standin_tt_buf *buf);		       /* DeallocateBuffer; the objects stay */
 	void (*mark)(struct standin_tt_buf *buf);		       /* mark_as_deallocated, without the device */
 	void (*free)(struct standin_tt_buf *buf);		       /* destroys them */
 	void (*capture)(bool on);				       /* NO_DISPATCH graph capture, of this thread */
@@ -99,8 +99,7 @@ struct standin_tt_ops {
 	void (*cb_free)(int dev);
 
 	/*
-	 * track_allocate or track_deallocate with a pointer that leads anywhere: the library does not look at
-	 * it.
+	 * track_allocate or track_deallocate with an arbitrary pointer: the library does not dereference it.
 	 */
 	void (*track)(const void *buffer, bool more);
 	const void *(*object)(const struct standin_tt_buf *buf, size_t *size); /* its Buffer */
@@ -110,9 +109,9 @@ struct standin_tt_ops {
 	void (*callback)(void (*fn)(void)); /* runs inside every profiler callback; may throw */
 	void (*pair)(uint32_t chip, int64_t host, uint64_t cycles, double ghz);
 
-	void (*reopen)(int dev);		/* Device::initialize of one that was closed */
+	void (*reopen)(int dev);		/* Device::initialize of a closed device */
 	void (*mesh)(bool open);		/* destroys the MeshDevice, or makes it again over all devices */
-	int (*submesh)(const int *devs, int n); /* returns what it is called as a device */
+	int (*submesh)(const int *devs, int n); /* returns its number as a device */
 	void (*submesh_free)(int submesh);
 	struct standin_tt_program *(*program)(const struct standin_tt_cb *cbs, size_t n);
 	/*
