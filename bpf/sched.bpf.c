@@ -11,10 +11,10 @@
  * armed when a task comes in. It is not armed again when the CPU is idle, so it wakes an idle CPU at
  * most once.
  *
- * Three programs write cpu_states, and they never interrupt one another: the switch runs with
- * interrupts off; the timer runs in a softirq, which cannot interrupt a switch (with PREEMPT_RT it
- * could, so there is no timer then); the RMID module's tick runs in a hard interrupt, and then there
- * is no timer.
+ * Three programs write cpu_states, and they never interrupt one another. The switch runs with
+ * interrupts off. The timer runs in a softirq, during which no switch can happen (with PREEMPT_RT it
+ * can, so there is no timer then). The RMID module's tick runs in a hard interrupt; where it is used
+ * there is no timer.
  */
 #include "ledger.bpf.h"
 #include "rmid.bpf.h"
