@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_advisor.c: what asking libttmon costs, ns a call, against malloc and free of 64 bytes and
- * against an atomic addition with a hash of the same stack, which is the least that any such question
- * takes. 10,000 call sites of 8 frames and one size each, asked in random order.
+ * bench_advisor.c: the cost of a query of libttmon, in ns per call, against malloc and free of 64
+ * bytes and against an atomic addition with a hash of the same stack, which is the minimum for any
+ * such query. There are 10,000 call sites with 8 frames and one size each, queried in random order.
  *
  *	site      a stack that was seen before, of a site that the runs know
- *	unknown   the same, of one they do not know
- *	new       a stack that was not seen before: it is translated (of another advisor, whose table it fills over and over)
- *	here      ttmon_advise_here(), from one place below 6 frames that have frame pointers: the walk of the stack is in it
+ *	unknown   the same, of a site that they do not know
+ *	new       a stack that was not seen before: it is translated (in another advisor, whose table it
+ *	          fills again and again)
+ *	here      ttmon_advise_here(), from one place below 6 frames with frame pointers: this includes
+ *	          the walk of the stack
  *	tables    the same from code without frame pointers: unwind tables are read
  *	name      ttmon_advise_name()
  *

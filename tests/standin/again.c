@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * again.c: copies that look as if they were made inside another call, and are not.
+ * again.c: copies that look as if they were made inside another call, but are not.
  *
  *	again HOW ROUNDS
  *
- * In each round an asynchronous copy, which has returned when one more copy is made below the place in
- * the stack where its return address was.
+ * Each round makes an asynchronous copy. After that has returned, it makes one more copy below the
+ * place in the stack where the return address of the first one was.
+ *
  *   same      one instruction calls cudaMemcpyAsync, then a function that calls cudaMemcpy
- *   over      that function has an array that lies over what cudaMemcpyAsync left on the stack
- *   driver    as over, and it copies by cuMemcpyHtoD
- *   deep      cudaMemcpyAsync is called further down; then comes a function with such an array
+ *   over      that function has an array over the words that cudaMemcpyAsync left on the stack
+ *   driver    as over, but it copies by cuMemcpyHtoD
+ *   deep      cudaMemcpyAsync is called further down; then a function with such an array is called
  *   launch    as deep, with a kernel launch instead of the asynchronous copy
- *   none      the asynchronous copy alone
+ *   none      only the asynchronous copy
+ *
  * Prints one line of JSON: copies of BYTES to the device, synchronous and asynchronous ones.
  */
 #include <dlfcn.h>

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * coro.c: coroutines that yield in the middle of a call of CUDA's: `coro WAY N`; with `own` behind it,
- * of an allocator of the program's own, for --alloc-fn '*:coro_alloc,size=1,out=ret'; with `async`, of
- * asynchronous copies. WAY:
+ * coro.c: coroutines that yield in the middle of a call of CUDA: `coro WAY N`. With `own` as the next
+ * argument they yield in a call of an allocator of the program, for --alloc-fn
+ * '*:coro_alloc,size=1,out=ret'; with `async` in an asynchronous copy. WAY:
  *
- *   higher  a coroutine yields in a copy to the main stack, which lies above its own, and which copies and allocates meanwhile
- *   lower   the main stack yields in a copy to a coroutine, which yields back in a copy of its own; they return in that order
- *   thread  a coroutine yields in a copy, and another thread goes on with it
- *   below   the same; the stack that it yields to is a thread's, and right above its own, in the same mapping
- *   cloned  the same; what it yields to is a thread of clone(), which has the first thread's pointer
- *   threads  no coroutine: threads with large, small and own stacks allocate, the first one far down its stack, and so does a child that a thread makes
+ *   higher   a coroutine yields in a copy to the main stack, which is above its own, and which copies
+ *            and allocates meanwhile
+ *   lower    the main stack yields in a copy to a coroutine, which yields back in a copy of its own; the
+ *            copies return in that order
+ *   thread   a coroutine yields in a copy, and another thread continues it
+ *   below    the same; the stack that it yields to is a thread's, directly above its own, in the same
+ *            mapping
+ *   cloned   the same; it yields to a thread of clone(), which has the first thread's thread pointer
+ *   threads  no coroutine: threads with large, small and own stacks allocate, the first one far down its
+ *            stack, and so does a child process that a thread makes
  *
- * Two programs: coro switches stacks by instructions of its own, coro_ctx (-DWITH_UCONTEXT) by
- * swapcontext(). Prints one line of
- * JSON: the copies to the device and their bytes, and the allocations; with `own` the calls of
- * coro_alloc().
+ * There are two programs: coro switches stacks by instructions of its own, coro_ctx (-DWITH_UCONTEXT)
+ * by swapcontext(). Prints one line of JSON: the copies to the device and their bytes, and the
+ * allocations; with `own` the calls of coro_alloc().
  */
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * waits.c: synchronizing calls of which it keeps an account of its own, for tests/e2e/t_waits.py.
+ * waits.c: synchronizing calls with accounts of the program's own, for tests/e2e/t_waits.py.
  *
  *	waits MODE COUNT US [CPU [SEED]]
  *
- * Each of COUNT calls of cudaStreamSynchronize does inside what a real one does (docs/real-gpu.md,
- * "How a thread waits"), for about US microseconds, the seed varies it:
+ * Each of COUNT calls of cudaStreamSynchronize waits in the way of a real one (docs/real-gpu.md, "How
+ * a thread waits"), for about US microseconds; SEED varies the time:
  *
  *	spin    on its CPU, in no system call: contexts that spin
- *	futex   asleep, until a thread called cuda-EvtHandlr of the same process wakes it: blocking contexts
+ *	futex   asleep, until a thread named cuda-EvtHandlr of the same process wakes it: blocking contexts
  *	pipe    reads a pipe that a child process writes: waits for another process
  *	mix     one of these, by the seed
- *	yield   gives its CPU away between the rounds of a spin: contexts that yield
- *	fault   touches fresh memory: one page a call
- *	die     the thread ends inside
- *	exec    the process becomes another program inside
+ *	yield   yields its CPU between the rounds of a spin: contexts that yield
+ *	fault   touches new memory: one page per call
+ *	die     the thread ends inside the call
+ *	exec    the process executes another program inside the call
  *	stay    never returns
  *
- * The account: before and behind each call, and once more inside of it, at its beginning and its end,
- * the thread's CPU time, and what /proc/thread-self/schedstat says it waited for a CPU. What ttmon
- * says lies between the sums of the inner and of the outer readings. One line of JSON.
+ * The accounts are read before and after each call, and again inside it, at its beginning and its end:
+ * the thread's CPU time, and the time in /proc/thread-self/schedstat for which it waited for a CPU.
+ * The values that ttmon reports are between the sums of the inner and of the outer readings. Prints
+ * one line of JSON.
  */
 #define _GNU_SOURCE
 #include <errno.h>

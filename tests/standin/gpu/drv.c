@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * drv.c: libcuda.so.1 for the stand-in GPU: devices and contexts. From the environment:
+ * drv.c: libcuda.so.1 for the stand-in GPU: devices and contexts. Environment variables:
  *
- *	GPUSIM_SMS=2  GPUSIM_ARCH=80  GPUSIM_DEVICES=1	what there is
+ *	GPUSIM_SMS=2  GPUSIM_ARCH=80  GPUSIM_DEVICES=1	the simulated hardware
  *	GPUSIM_HOSTPTR=0	registered memory has another address on the device
  *	GPUSIM_FAIL_LOAD=N	the N-th load of PTX text fails, also as an input of a link
- *	GPUSIM_FAIL_INPUT=218	what such an input of a link fails with
+ *	GPUSIM_FAIL_INPUT=218	the error of such an input of a link
  *	GPUSIM_FAIL_LINK=N	the N-th cuLinkComplete() fails
  *	GPUSIM_REFUSE=GLOB	the compiler refuses texts with such a kernel; its log names it,
  *	GPUSIM_REFUSE_QUIETLY=1	or does not
- *	GPUSIM_LAZY=1	a text that is refused fails when a function is got from its module
- *	GPUSIM_SLOW_COMPILER=MS	how long texts and links take
- *	GPUSIM_FAIL_LAUNCH=GLOB	launches of kernels with such a name have no resources
- *	GPUSIM_MAX_REGS=65536	registers of an SM: a block that needs more has no resources
+ *	GPUSIM_LAZY=1	a refused text fails only when a function is requested from its module
+ *	GPUSIM_SLOW_COMPILER=MS	the time that texts and links take
+ *	GPUSIM_FAIL_LAUNCH=GLOB	launches of kernels with such a name fail for lack of resources
+ *	GPUSIM_MAX_REGS=65536	registers of an SM: a block that needs more fails for lack of resources
  *	GPUSIM_PTX_LOG=DIR	every text that is loaded is written there
- *	GPUSIM_TRACE=FILE	every access of every kernel, but for those of recorders
+ *	GPUSIM_TRACE=FILE	every access of every kernel except recorders is written there
  */
 #include "drv.h"
 

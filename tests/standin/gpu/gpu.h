@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * gpu.h: a stand-in GPU. It takes PTX text and executes it: warps of 32 lanes in lockstep, a program
- * counter of its own for each lane, the group whose place in the program is lowest runs first and
- * meets the others where they wait (so lanes that parted come together at the end of an if or a loop).
- * Blocks run on a few host threads, the SMs. Slow, and says what it cannot do; it is there so that
- * instrumented kernels can be run on a machine without a GPU.
+ * gpu.h: a stand-in GPU. It takes PTX text and executes it: warps of 32 lanes run in lockstep, with a
+ * program counter for each lane. The group of lanes whose place in the program is lowest runs first
+ * and meets the others where they wait (so lanes that diverged come together at the end of an if or a
+ * loop). Blocks run on a few host threads, the SMs. It is slow, and reports what it does not support.
+ * Its purpose is to run instrumented kernels on a machine without a GPU.
  *
  *	lex.c parse.c insn.c	PTX text -> struct gpu_module
  *	exec.c sched.c alu.c flt.c ldst.c warp.c	a launch
  *	mem.c			which addresses there are
  *	drv*.c			libcuda.so.1 on top of it
  *
- * A device address of memory that only the GPU has is not readable by the host, as on a real one.
- * Generic addresses of shared and local memory lie in two windows.
+ * As on a real GPU, the host cannot read a device address of memory that only the GPU has. Generic
+ * addresses of shared and local memory are in two windows.
  */
 #ifndef STANDIN_GPU_H
 #define STANDIN_GPU_H

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * oracle.c: proves the recorders of memtrace/ptx/recorder.ptx. Rewrites the PTX given, runs the copies
- * of its kernels in the interpreter with rings laid out as <ttmon/mtchan.h> says, and holds every
- * record against the accesses that the interpreter itself saw: site, launch, block, warp, lanes, each
- * address, the form. Likewise the counters of the aggregate mode, counted here by the rules' words.
- * The kernels' results must be what they are without a recorder.
+ * oracle.c: tests the recorders of memtrace/ptx/recorder.ptx. It rewrites the given PTX, runs the
+ * copies of its kernels in the interpreter with rings laid out as in <ttmon/mtchan.h>, and compares
+ * every record with the accesses that the interpreter itself saw: site, launch, block, warp, lanes,
+ * each address, the form. It does the same with the counters of the aggregate mode, which it computes
+ * by the text of the rules. The results of the kernels must be the same as without a recorder.
  */
 #include "oracle.h"
 
