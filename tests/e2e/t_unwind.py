@@ -383,7 +383,7 @@ def test_deleted(bench):
     """The program's file has no name any more when the rest of its stacks are taken."""
     program = bench.path("unwind_static")
     shutil.copy(standin("unwind_static"), program)
-    daemon, go = at_the_gate(bench, program, *STATIC)
+    daemon, go = at_the_gate(bench, program, *STATIC, env={"UNWIND_SLOW": "1"})
     os.unlink(program)
     go()
     daemon.wait(0)

@@ -87,7 +87,9 @@ def held(bench, mode, count, us, cpu=-1, seed=1, args=()):
 def test_spinning(bench):
     """A context that spins: all of it is on the CPU, and no thread of the driver's is involved."""
     s, _, db = held(bench, "spin", 300, 1000)
-    true(f"blocked though it only spun: {s}", s["blocked_ns"] == 0 or s["voluntary_switches"])
+    # The clocks of the run queue and of the call differ by 0.1 % at most, and stand still at some wake-ups.
+    clocks = max(STATE_OF_ERROR, s["run_queue_ns"] // 1000)
+    true(f"blocked though it only spun: {s}", s["blocked_ns"] <= clocks or s["voluntary_switches"])
     rows = [r for r in db["waits"]["sites"] if r["fn"] == "cudaStreamSynchronize"]
     eq("one call site", (len(rows), rows[0]["kind"], rows[0]["calls"]), (1, "sync", 300))
     frames = db["sites"][rows[0]["site"]]["frames"]
@@ -145,7 +147,9 @@ def test_exec_inside(bench):
     all_add_up(db)
     s = process(db, book["pid"])["waits"]["sync"]
     eq("calls, unended", (s["calls"], s["unended"]), (4, 1))
-    eq("flags", [c["flags"] for c in db["waits"]["calls"] if c["flags"]], [["exec"]])
+    flagged = [set(c["flags"]) for c in db["waits"]["calls"] if c["flags"]]
+    # An exec may move the thread to another CPU: a switch that is not always seen, and is said then.
+    true(f"flags {flagged}", len(flagged) == 1 and "exec" in flagged[0] and flagged[0] <= {"exec", "hidden_switch"})
 
 
 def test_never_returns(bench):
