@@ -226,7 +226,7 @@ static void trouble(FILE *f, struct ttmon_pipeline *p, const struct ttmon_histor
 		fprintf(f, "history full: %llu events and %llu allocations were not kept\n",
 			(unsigned long long)t->events_dropped, (unsigned long long)t->evicted);
 	if (t->unknown_frees || t->unmatched)
-		fprintf(f, "%llu frees of memory nobody was seen allocating, %llu copies from unknown addresses\n",
+		fprintf(f, "%llu frees of memory whose allocation was not seen, %llu copies from unknown addresses\n",
 			(unsigned long long)t->unknown_frees, (unsigned long long)t->unmatched);
 	if (t->gpu_use_gone)
 		fprintf(f,

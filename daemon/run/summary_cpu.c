@@ -104,7 +104,7 @@ void ttmon_summary_cpu(FILE *f, struct ttmon_pipeline *p)
 	if (t.late_ns)
 		fprintf(f, "%s of CPU time came too late for its slot\n", ttmon_fmt_ns(a, sizeof(a), t.late_ns));
 	if (t.mismatch_ns)
-		fprintf(f, "%s of CPU time contradict what was told before\n",
+		fprintf(f, "%s of CPU time contradict what was reported before\n",
 			ttmon_fmt_ns(a, sizeof(a), t.mismatch_ns));
 	if (t.procs_dropped)
 		fprintf(f, "%s times there was no room for a process\n",

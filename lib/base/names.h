@@ -88,7 +88,7 @@ const char *ttmon_aev_name(unsigned int kind);
 	X(8, COVERAGE_GAP, "coverage_gap", "a library ran before its probes were active")              \
 	X(9, UNPROBED, "unprobed", "a CUDA runtime could not be probed")                               \
 	X(10, TRUNCATED, "truncated", "a batch was longer than what is looked at")                     \
-	X(11, UNKNOWN_FREES, "unknown_frees", "memory was freed that nobody was seen allocating")      \
+	X(11, UNKNOWN_FREES, "unknown_frees", "memory was freed whose allocation was not seen")        \
 	X(12, ADDRESS_NOT_SEEN, "address_not_seen", "memory was allocated whose address was not seen") \
 	X(13, NOT_TOLD_APART, "not_told_apart", "calls counted as parts of others that perhaps were none")
 enum ttmon_incomplete {

@@ -142,7 +142,7 @@ def test_what_is_really_pinned(bench):
     true(
         "summary",
         re.search(
-            r"kernel's view when 48.0 MiB of it was there: nr_foll_pin [\d,]+ pages .*VmPin 3[23]\.\d MiB, RssShmem .*contradicts nothing",
+            r"kernel's view when 48.0 MiB of it were pinned: nr_foll_pin [\d,]+ pages .*VmPin 3[23]\.\d MiB, RssShmem .*contradicts nothing",
             service.daemon.stderr(),
         ),
     )
@@ -192,7 +192,7 @@ def test_a_command(bench):
     )
     daemon.wait(0)
     said = daemon.stderr()
-    true(said, re.search(r"^kernel's view when 32.0 MiB of it was there: .*not in nr_foll_pin", said, re.M))
+    true(said, re.search(r"^kernel's view when 32.0 MiB of it were pinned: .*not in nr_foll_pin", said, re.M))
     # Where nothing was pinned nothing is said.
     daemon = bench.daemon(cmd=["true"], wait=False)
     daemon.wait(0)

@@ -74,7 +74,7 @@ static void show_known(const struct ttmon_db *db)
 }
 
 /* Formats a count of an object; the text says if it is a lower bound or not known. */
-static char *cell(char *buf, const json_t *o, const char *key, bool bytes, uint64_t unit)
+static char *cell_of(char *buf, const json_t *o, const char *key, bool bytes, uint64_t unit, bool at_least)
 {
 	bool known = json_is_integer(json_object_get(o, key));
 	uint64_t v = ttmon_db_get(o, key, 0) * unit;
@@ -83,7 +83,23 @@ static char *cell(char *buf, const json_t *o, const char *key, bool bytes, uint6
 		ttmon_fmt_bytes(buf, TTMON_FMT_LEN, v);
 	else
 		ttmon_fmt_count(buf, TTMON_FMT_LEN, v);
-	return ttmon_fmt_known(buf, TTMON_FMT_LEN, buf, v, known, json_is_true(json_object_get(o, "at_least")));
+	return ttmon_fmt_known(buf, TTMON_FMT_LEN, buf, v, known, at_least);
+}
+
+static bool is_at_least(const json_t *o)
+{
+	return json_is_true(json_object_get(o, "at_least"));
+}
+
+static char *cell(char *buf, const json_t *o, const char *key, bool bytes, uint64_t unit)
+{
+	return cell_of(buf, o, key, bytes, unit, is_at_least(o));
+}
+
+/* True if the process may have memory now that was not seen: none has what has ended. */
+static bool may_hold_more(const json_t *process)
+{
+	return is_at_least(process) && !json_is_object(json_object_get(process, "exit"));
 }
 
 static void show_head(const struct ttmon_db *db, const char *path)
@@ -173,7 +189,8 @@ static void show_process(const json_t *p)
 	ttmon_fmt_bytes(h2d, sizeof(h2d), moved(t, "h2d"));
 	ttmon_fmt_bytes(d2h, sizeof(d2h), moved(t, "d2h"));
 	printf("%-11s %7" PRIu64 " %8s %12s %12s %12s %12s\n", ttmon_fmt_text(comm, 12, ttmon_db_str(p, "comm", "?")),
-	       ttmon_db_get(p, "pid", 0), cell(pins, p, "pins", false, 1), cell(pinned, p, "pinned_bytes", true, 1),
+	       ttmon_db_get(p, "pid", 0), cell(pins, p, "pins", false, 1),
+	       cell_of(pinned, p, "pinned_bytes", true, 1, may_hold_more(p)),
 	       cell(peak, p, "pinned_peak_bytes", true, 1),
 	       sampled_bytes(about[0], p, "h2d",
 			     ttmon_fmt_known(h2d, sizeof(h2d), h2d, moved(t, "h2d"), seen, at_least)),
@@ -249,11 +266,14 @@ static void show_totals(const struct ttmon_db *db)
 	const json_t *sum = ttmon_db_member(db, "summary"), *host = ttmon_db_member(db, "host");
 	uint64_t page = ttmon_db_get(host, "page_size", 4096);
 	char now[TTMON_FMT_LEN], peak[TTMON_FMT_LEN], pages[TTMON_FMT_LEN], pins[TTMON_FMT_LEN];
-	bool at_least = json_is_true(json_object_get(sum, "at_least"));
+	bool at_least = is_at_least(sum), more = false;
+	const json_t *p;
+	size_t i;
 
-	printf("\nPINNED     now %s, peak %s (%s pages), %s pins\n", cell(now, sum, "pinned_pages", true, page),
-	       cell(peak, sum, "pinned_peak_pages", true, page), cell(pages, sum, "pinned_peak_pages", false, 1),
-	       cell(pins, sum, "pins", false, 1));
+	json_array_foreach(ttmon_db_member(db, "processes"), i, p) more |= may_hold_more(p);
+	printf("\nPINNED     now %s, peak %s (%s pages), %s pins\n",
+	       cell_of(now, sum, "pinned_pages", true, page, more), cell(peak, sum, "pinned_peak_pages", true, page),
+	       cell(pages, sum, "pinned_peak_pages", false, 1), cell(pins, sum, "pins", false, 1));
 	if (json_object_size(json_object_get(sum, "transfers")))
 		printf("TRANSFERS  %-8s %-10s %16s %12s\n", "", "MEMORY", "COPIES", "BYTES");
 	for (unsigned int dir = 0; dir < TTMON_RDIR_MAX; dir++) {

@@ -162,7 +162,8 @@ static void pages(const json_t *root, const char *where, const char *what, bool 
 	uint64_t n = ttmon_show_u64(root, where);
 	char count_buf[TTMON_FMT_LEN], bytes_buf[TTMON_FMT_LEN];
 
-	if (json_is_null(ttmon_show_at(root, where))) {
+	/* A lower bound of 0 says nothing. */
+	if (json_is_null(ttmon_show_at(root, where)) || (least && !n)) {
 		printf("- %s, ", what);
 		return;
 	}
@@ -368,12 +369,12 @@ static void show_gaps(const json_t *root)
 	{
 		if (not_on(root, name) || !(ttmon_show_u64(f, "off_ns") || ttmon_show_u64(f, "missed")))
 			continue;
-		label("not all");
+		label("seen");
 		clean(name);
-		printf(": everything is seen");
+		printf(": all of it");
 		since(f, "seen_since_ns");
 		if (ttmon_show_u64(f, "off_ns"))
-			printf("; nothing was for %s", ttmon_fmt_ns(buf, sizeof(buf), ttmon_show_u64(f, "off_ns")));
+			printf("; nothing of it for %s", ttmon_fmt_ns(buf, sizeof(buf), ttmon_show_u64(f, "off_ns")));
 		putchar('\n');
 	}
 }

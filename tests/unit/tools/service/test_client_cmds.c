@@ -191,7 +191,7 @@ static void test_status_families(void **state)
 	assert_non_null(strstr(out, "  cpu time     not measured: cpu is off (asked for)\n"));
 	assert_non_null(strstr(out, "5 of 5 slots until then add up exactly, nothing missing\n"));
 	assert_null(strstr(out, "CPUs, "));
-	assert_non_null(strstr(out, "  not all      transfer: everything is seen; nothing was for 2.0 s\n"));
+	assert_non_null(strstr(out, "  seen         transfer: all of it; nothing of it for 2.0 s\n"));
 }
 
 static void test_probes(void **state)
