@@ -218,7 +218,8 @@ static void summary(void *state, FILE *f)
 		return;
 	s = &k->top;
 	fprintf(f,
-		"kernel's view when %s of it were pinned: nr_foll_pin %s pages (whole host), VmPin %s, RssShmem %s: %s\n",
+		"kernel's view when %s of it were pinned: "
+		"nr_foll_pin %s pages (whole host), VmPin %s, RssShmem %s: %s\n",
 		ttmon_fmt_bytes(told, sizeof(told), told_bytes(s)),
 		s->counted ? ttmon_fmt_count(pages, sizeof(pages), held(&s->host)) : "unknown",
 		ttmon_fmt_bytes(pin, sizeof(pin), s->proc.vm_pin),
