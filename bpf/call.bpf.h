@@ -154,23 +154,34 @@ static __always_inline bool is_switcher(u32 tgid)
 #define DESCRIPTOR_MAX	 (64UL << 10) /* the longest distance from the thread pointer to the upper end of the stack */
 #define STACK_LOWEST	 (4UL << 20)  /* all stacks lie above it, and all thread numbers below it (PID_MAX_LIMIT) */
 
+struct own_stack {
+	struct task_state *t;
+	u64 tp;
+};
+
+/* Word i of the descriptor and the one after it. 1: the search ends. */
+static long try_descriptor_word(u32 i, struct own_stack *o)
+{
+	u64 words[2];
+
+	if (bpf_probe_read_user(words, sizeof(words), (void *)(DESCRIPTOR(o->tp, DESCRIPTOR_WORDS * 8) + i * 8)))
+		return 1;
+	if (words[0] < STACK_LOWEST || words[0] >= o->tp || words[1] - (o->tp - words[0]) > DESCRIPTOR_MAX)
+		return 0;
+	o->t->own_low = o->tp - words[0] < FRAME_MAX ? words[0] : o->tp - FRAME_MAX;
+	o->t->own_end = o->tp;
+	return 1;
+}
+
 SUBPROG int find_own_stack(struct task_state *t)
 {
-	u64 tp = THREAD_POINTER(bpf_get_current_task_btf()), words[2] = {};
+	struct own_stack o = { .t = t, .tp = THREAD_POINTER(bpf_get_current_task_btf()) };
 
 	if (!t)
 		return 0;
 	/* These values mean that the search has found nothing. */
 	t->own_low = t->own_end = 1;
-	for (u32 i = 0; i < DESCRIPTOR_WORDS; i++) {
-		if (bpf_probe_read_user(words, sizeof(words), (void *)(DESCRIPTOR(tp, DESCRIPTOR_WORDS * 8) + i * 8)))
-			break;
-		if (words[0] >= STACK_LOWEST && words[0] < tp && words[1] - (tp - words[0]) <= DESCRIPTOR_MAX) {
-			t->own_low = tp - words[0] < FRAME_MAX ? words[0] : tp - FRAME_MAX;
-			t->own_end = tp;
-			break;
-		}
-	}
+	bpf_loop(DESCRIPTOR_WORDS, try_descriptor_word, &o, 0);
 	return 0;
 }
 
