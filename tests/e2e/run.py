@@ -11,6 +11,10 @@ come after them, one after the other. Scripts test_*.py come last; they are run 
 and the counts at the end. NAME... runs those whose name contains one of the words, --fast those marked @e2e.fast.
 Those marked @e2e.long run only with --long. A test that hangs
 is ended after a time that no test comes near, even on a busy machine. Exit status 1 when something failed.
+
+Where everything runs and one or two tests fail, they are run once more, alone at the end. One that passes then
+counts as passed, and its line says why it failed at first: that is to be looked at, but says little of a change.
+Three failures are never run again.
 """
 import argparse
 import concurrent.futures
@@ -36,6 +40,7 @@ import e2e  # noqa: E402
 DEFAULT_TIMEOUT = 30
 SCRIPT_TIMEOUT = 180
 WHY = 600  # characters of a reason on the line itself
+AGAIN = 2  # so many tests that failed are run once more
 # A test's own limit is for a machine that does nothing else.
 PATIENCE = 4
 
@@ -151,15 +156,29 @@ def main():
             sys.stderr.write(more)
             print(line, flush=True)
 
+    again = []
+
+    def once(test):
+        line, more = run_function(*test)
+        if line.startswith("FAIL") and not args.words:
+            with lock:
+                sys.stderr.write(more)
+                again.append((test, line))
+        else:
+            say(line, more)
+
     try:
-        run_all(args, say)
+        run_all(args, say, once)
+        for test, first in again:
+            line, more = run_function(*test) if len(again) <= AGAIN else (first, "")
+            say(line + (f": at the second try; the first: {first}" if line.startswith("ok") else ""), more)
     except Stuck as why:
         say(f"FAIL e2e: {why}: the tests end here, this machine has to be started anew (see dmesg)")
     print(f"{counts['ok']} passed, {counts['FAIL']} failed, {counts['SKIP']} skipped", file=sys.stderr)
     return 1 if counts["FAIL"] else 0
 
 
-def run_all(args, say):
+def run_all(args, say, once):
     beside, alone = [], []
     for area, path in [
         (area, path) for area, folder in FOLDERS.items() for path in sorted(glob.glob(os.path.join(folder, "t_*.py")))
@@ -174,13 +193,13 @@ def run_all(args, say):
     beside.sort(key=lambda test: -getattr(test[2], "timeout", DEFAULT_TIMEOUT))
     with concurrent.futures.ThreadPoolExecutor(args.j) as pool:
         try:
-            for future in [pool.submit(lambda test=test: say(*run_function(*test))) for test in beside]:
+            for future in [pool.submit(once, test) for test in beside]:
                 future.result()
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
     for test in alone:
-        say(*run_function(*test))
+        once(test)
     for path in sorted(glob.glob(os.path.join(HERE, "test_*.py"))):
         label = "e2e/" + os.path.basename(path)[5:-3]
         if not args.fast and (not args.words or any(w in label for w in args.words)):
