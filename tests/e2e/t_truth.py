@@ -123,15 +123,24 @@ def finish(row, bench, trace, work):
 
 def settle(trace):
     """
-    Until all that was done before is in the figures, and call sites are known: slots are closed
-    when everything before their end has come.
+    Until all that was done before is in the figures, and call sites are known: everything before the
+    watermark has come, slots of that time are closed, and each copied stack is unwound.
     """
 
-    def closed():
-        return trace.ask("GET", "/v1/status")["slots"]["closed"]
+    def status():
+        return trace.ask("GET", "/v1/status")
 
-    enough = closed() + 150
-    retry(10, lambda: true("no slot is closed", closed() > enough))
+    first = status()
+    enough = first["slots"]["closed"] + 150
+
+    def come():
+        now = status()
+        true("not all has come", now["uptime_ns"] - now["window"]["watermark_lag_ns"] > first["uptime_ns"] + 50_000_000)
+        true("no slot is closed", now["slots"]["closed"] > enough)
+        stacks = now["call_stacks"]
+        true(f"stacks are unwound: {stacks}", not stacks or stacks["found"] + stacks["lost"] >= stacks["copied"])
+
+    retry(10, come)
 
 
 # ---- the rows ----
