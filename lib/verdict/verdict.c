@@ -52,70 +52,89 @@ double ttmon_cost_pinned(const struct ttmon_cost *c, uint64_t pages, uint64_t ca
 	return MIN((double)pages * page_ns + (double)calls * call_ns, MOST);
 }
 
+static void put(struct ttmon_cost_bin *bins, uint64_t by, uint64_t bytes, uint64_t ns)
+{
+	struct ttmon_cost_bin *bin = &bins[by ? 63 - (unsigned int)__builtin_clzll(by) : 0];
+
+	bin->n++;
+	bin->bytes += bytes;
+	bin->ns += ns;
+}
+
 void ttmon_cost_see(struct ttmon_cost_seen *s, uint64_t size, uint64_t pin_ns, uint64_t unpin_ns)
 {
-	bool small = size <= TTMON_COST_SMALL;
+	unsigned __int128 for_a_mib = ((unsigned __int128)pin_ns << 20) / MAX(size, 1u);
 
 	if (pin_ns) {
-		s->pins++;
-		s->bytes += size;
-		s->ns += pin_ns;
-		s->small += small;
-		s->small_bytes += small ? size : 0;
-		s->small_ns += small ? pin_ns : 0;
-		if (pin_ns > s->slowest_ns || (pin_ns == s->slowest_ns && size > s->slowest_bytes)) {
-			s->slowest_ns = pin_ns;
-			s->slowest_bytes = size;
-		}
+		s->all.n++;
+		s->all.bytes += size;
+		s->all.ns += pin_ns;
+		put(s->pins, (uint64_t)MIN(for_a_mib, (unsigned __int128)UINT64_MAX), size, pin_ns);
+		if (size <= TTMON_COST_SMALL)
+			put(s->small, pin_ns, size, pin_ns);
 	}
-	if (unpin_ns && small) {
-		s->unpins++;
-		s->unpins_ns += unpin_ns;
-	}
+	if (unpin_ns && size <= TTMON_COST_SMALL)
+		put(s->unpins, unpin_ns, size, unpin_ns);
 }
 
-/* Leaves out the slowest pin if there are enough others. */
-static struct ttmon_cost_seen typical(const struct ttmon_cost_seen *seen)
+uint64_t ttmon_cost_calls(const struct ttmon_cost_bin *bins)
 {
-	bool small = seen->slowest_bytes <= TTMON_COST_SMALL;
-	struct ttmon_cost_seen s = *seen;
+	uint64_t n = 0;
 
-	if (s.pins <= TTMON_COST_CALLS)
-		return s;
-	s.pins--;
-	s.bytes -= s.slowest_bytes;
-	s.ns -= s.slowest_ns;
-	s.small -= small;
-	s.small_bytes -= small ? s.slowest_bytes : 0;
-	s.small_ns -= small ? s.slowest_ns : 0;
-	return s;
+	for (unsigned int i = 0; i < TTMON_COST_BINS; i++)
+		n += bins[i].n;
+	return n;
 }
 
-unsigned int ttmon_cost_measured(const struct ttmon_cost_seen *seen, struct ttmon_cost *c)
+/* The bin of the middle call. */
+static struct ttmon_cost_bin middle_call(const struct ttmon_cost_bin *bins)
 {
-	const struct ttmon_cost_seen without = typical(seen), *s = &without;
-	double bytes = (double)s->bytes, ns = (double)s->ns, call, rate;
+	uint64_t half = ttmon_cost_calls(bins) / 2, n = 0;
+	unsigned int i = 0;
+
+	while (i < TTMON_COST_BINS - 1 && (n += bins[i].n) <= half)
+		i++;
+	return bins[i];
+}
+
+/* The bin of the middle byte: a rate is shown by the pins that have the most bytes. */
+struct ttmon_cost_bin ttmon_cost_middle(const struct ttmon_cost_seen *s)
+{
+	uint64_t half = s->all.bytes / 2, bytes = 0;
+	unsigned int i = 0;
+
+	while (i < TTMON_COST_BINS - 1 && (bytes += s->pins[i].bytes) <= half)
+		i++;
+	return s->pins[i];
+}
+
+unsigned int ttmon_cost_measured(const struct ttmon_cost_seen *s, struct ttmon_cost *c)
+{
+	const struct ttmon_cost_bin pins = ttmon_cost_middle(s), small = middle_call(s->small);
+	double bytes = (double)pins.bytes, ns = (double)pins.ns, call, rate;
 	unsigned int ret = TTMON_COST_RATE;
 
-	if (s->bytes < TTMON_COST_ENOUGH || !s->ns)
+	if (s->all.bytes < TTMON_COST_ENOUGH || !pins.bytes || !pins.ns)
 		return 0;
 	rate = bytes / ns;
 	if (rate * (double)NSEC_PER_SEC > TTMON_COST_BELIEVABLE)
 		return TTMON_COST_UNREAL;
-	if (s->small >= TTMON_COST_CALLS) {
+	if (ttmon_cost_calls(s->small) >= TTMON_COST_CALLS) {
 		/*
 		 * The time of a small pin is nearly all for the call. The cost of calls is subtracted from the time of
-		 * all pins before the rate is computed; at least half of the time is left.
+		 * the pins before the rate is computed; at least half of the time is left.
 		 */
-		call = ((double)s->small_ns - (double)s->small_bytes / rate) / (double)s->small;
+		call = ((double)small.ns - (double)small.bytes / rate) / (double)small.n;
 		call = MAX(call, 0);
-		rate = bytes / MAX(ns - call * (double)s->pins, ns / 2);
+		rate = bytes / MAX(ns - call * (double)pins.n, ns / 2);
 		rate = MIN(rate, TTMON_COST_BELIEVABLE / (double)NSEC_PER_SEC);
 		c->pin_call_ns = (uint64_t)call;
 		ret |= TTMON_COST_PINS;
 	}
-	if (s->unpins >= TTMON_COST_CALLS) {
-		c->unpin_call_ns = s->unpins_ns / s->unpins;
+	if (ttmon_cost_calls(s->unpins) >= TTMON_COST_CALLS) {
+		const struct ttmon_cost_bin unpins = middle_call(s->unpins);
+
+		c->unpin_call_ns = unpins.ns / unpins.n;
 		ret |= TTMON_COST_UNPINS;
 	}
 	c->pinning_bps = (uint64_t)MAX(rate * (double)NSEC_PER_SEC, 1);

@@ -98,14 +98,22 @@ double ttmon_cost_saved(const struct ttmon_cost *c, uint64_t bytes);
 /* Returns the ns to pin so many 4 KiB pages by so many calls, and to unpin them. */
 double ttmon_cost_pinned(const struct ttmon_cost *c, uint64_t pages, uint64_t calls);
 
-/* Measured times of calls. */
+/* Calls whose times are alike: they differ by less than a factor of two. */
+struct ttmon_cost_bin {
+	uint64_t n, bytes, ns;
+};
+#define TTMON_COST_BINS 64
+
+/*
+ * Measured times of calls. A few of them are far too long: the first one makes CUDA's context, and in
+ * others the thread waited for a CPU. So calls are kept by their time, and the price is that of the
+ * middle ones.
+ */
 struct ttmon_cost_seen {
-	uint64_t pins, bytes, ns; /* all pins whose time is known */
-	uint64_t small, small_bytes,
-		small_ns; /* of these, pins of at most TTMON_COST_SMALL bytes: they show the cost of the call */
-	uint64_t unpins, unpins_ns; /* unpins of small allocations */
-	/* the slowest pin: usually the first, during which CUDA makes its context */
-	uint64_t slowest_ns, slowest_bytes;
+	struct ttmon_cost_bin all;		       /* all pins whose time is known */
+	struct ttmon_cost_bin pins[TTMON_COST_BINS];   /* the same by ns for a MiB: they show the rate */
+	struct ttmon_cost_bin small[TTMON_COST_BINS];  /* those of at most TTMON_COST_SMALL bytes by ns: the call */
+	struct ttmon_cost_bin unpins[TTMON_COST_BINS]; /* unpins of such allocations by ns */
 };
 #define TTMON_COST_SMALL  65536u
 #define TTMON_COST_CALLS  8u	     /* fewer small pins do not show the cost of calls */
@@ -115,6 +123,10 @@ struct ttmon_cost_seen {
  * pretends to pin does.
  */
 #define TTMON_COST_BELIEVABLE 20000000000.0
+/* Returns the pins that show the rate. */
+struct ttmon_cost_bin ttmon_cost_middle(const struct ttmon_cost_seen *s);
+/* Returns the number of calls in TTMON_COST_BINS bins. */
+uint64_t ttmon_cost_calls(const struct ttmon_cost_bin *bins);
 /* Adds a pinned allocation; a time of 0 was not measured. */
 void ttmon_cost_see(struct ttmon_cost_seen *s, uint64_t size, uint64_t pin_ns, uint64_t unpin_ns);
 #define TTMON_COST_RATE	  (1u << 0)

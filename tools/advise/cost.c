@@ -36,26 +36,28 @@ static uint64_t now_ns(void)
 
 static void from_databases(struct ttmon_run *const *runs, size_t n, struct ttmon_advise_cost *c)
 {
-	char size[TTMON_FMT_LEN], took[TTMON_FMT_LEN], count[TTMON_FMT_LEN];
+	char size[TTMON_FMT_LEN], took[TTMON_FMT_LEN], count[TTMON_FMT_LEN], all[TTMON_FMT_LEN];
 	struct ttmon_cost_seen seen = { 0 };
+	struct ttmon_cost_bin pins;
 	unsigned int what;
 
 	for (size_t i = 0; i < n; i++)
 		ttmon_groups_see(runs[i], &seen);
 	what = ttmon_cost_measured(&seen, &c->cost);
+	pins = ttmon_cost_middle(&seen);
 	if (what & TTMON_COST_UNREAL)
 		snprintf(c->from[TTMON_ADVISE_PINNING], sizeof(c->from[0]),
-			 "default: %.0f GB/s (recorded) is no pinning", (double)seen.bytes / (double)seen.ns);
+			 "default: %.0f GB/s (recorded) is no pinning", (double)pins.bytes / (double)pins.ns);
 	if (what & TTMON_COST_RATE)
-		snprintf(c->from[TTMON_ADVISE_PINNING], sizeof(c->from[0]), "databases: %s pins, %s in %s",
-			 ttmon_fmt_count(count, sizeof(count), seen.pins),
-			 ttmon_fmt_bytes(size, sizeof(size), seen.bytes), ttmon_fmt_ns(took, sizeof(took), seen.ns));
+		snprintf(c->from[TTMON_ADVISE_PINNING], sizeof(c->from[0]), "databases: %s of %s pins, %s in %s",
+			 ttmon_fmt_count(count, sizeof(count), pins.n), ttmon_fmt_count(all, sizeof(all), seen.all.n),
+			 ttmon_fmt_bytes(size, sizeof(size), pins.bytes), ttmon_fmt_ns(took, sizeof(took), pins.ns));
 	if (what & TTMON_COST_PINS)
 		snprintf(c->from[TTMON_ADVISE_PIN_CALL], sizeof(c->from[0]), "databases: %s pins of 64 KiB at most",
-			 ttmon_fmt_count(count, sizeof(count), seen.small));
+			 ttmon_fmt_count(count, sizeof(count), ttmon_cost_calls(seen.small)));
 	if (what & TTMON_COST_UNPINS)
 		snprintf(c->from[TTMON_ADVISE_UNPIN_CALL], sizeof(c->from[0]), "databases: %s of 64 KiB at most",
-			 ttmon_fmt_count(count, sizeof(count), seen.unpins));
+			 ttmon_fmt_count(count, sizeof(count), ttmon_cost_calls(seen.unpins)));
 }
 
 /* ---- measured ---- */

@@ -368,6 +368,25 @@ static void prices_are_found_again(void **state)
 	}
 }
 
+/* Some threads wait 40 ms for a CPU in the middle of a pin: on a busy host that is no price of pinning. */
+static void prices_of_a_busy_host(void **state)
+{
+	struct ttmon_cost c = TTMON_COST_DEFAULT;
+	struct ttmon_cost_seen seen = { 0 };
+
+	(void)state;
+	for (uint64_t i = 0; i < 30; i++) {
+		uint64_t waits = i % 3 ? 0 : 40000000;
+
+		ttmon_cost_see(&seen, 3 << 20, (3 << 20) + 1000 + waits, 0);
+		ttmon_cost_see(&seen, 4096, 4096 + 1000 + waits, 900 + waits);
+	}
+	assert_int_equal(ttmon_cost_measured(&seen, &c), TTMON_COST_RATE | TTMON_COST_PINS | TTMON_COST_UNPINS);
+	assert_in_range(c.pin_call_ns, 990, 1010);
+	assert_in_range(c.pinning_bps, 999000000, 1001000000);
+	assert_int_equal(c.unpin_call_ns, 900);
+}
+
 static void prices_that_say_nothing(void **state)
 {
 	const struct ttmon_cost was = TTMON_COST_DEFAULT;
@@ -404,6 +423,7 @@ int main(void)
 		cmocka_unit_test(words),
 		cmocka_unit_test(does_not_overflow),
 		cmocka_unit_test(prices_are_found_again),
+		cmocka_unit_test(prices_of_a_busy_host),
 		cmocka_unit_test(prices_that_say_nothing),
 	};
 
