@@ -177,18 +177,30 @@ static json_t *reasons(uint32_t incomplete)
 	return list;
 }
 
-/* Over TCP only the names of parts: reasons contain paths. */
-static json_t *degraded(const struct ttmon_daemon *c, bool local)
+/*
+ * Over TCP only the names of parts, since reasons contain paths. The process that is in the way is
+ * shown to root only.
+ */
+static json_t *why_degraded(const struct ttmon_lack *l, const struct ttmon_http_reply *reply)
+{
+	char why[sizeof(l->why) + sizeof(l->who) + 8];
+
+	if (!reply->local)
+		return json_null();
+	snprintf(why, sizeof(why), "%s%s%s", l->why, reply->uid || !l->who[0] ? "" : ", in ", reply->uid ? "" : l->who);
+	return text(why);
+}
+
+static json_t *degraded(const struct ttmon_daemon *c, const struct ttmon_http_reply *reply)
 {
 	size_t n;
 	const struct ttmon_lack *lacks = ttmon_daemon_lacks(c, &n);
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < n; i++)
-		json_array_append_new(list,
-				      json_pack("{s:s, s:s, s:I, s:o}", "part", ttmon_lack_key(lacks[i].lack), "what",
-						ttmon_lack_what(lacks[i].lack), "since_ns", INT(lacks[i].since_ns),
-						"why", local ? text(lacks[i].why) : json_null()));
+		json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:o}", "part", ttmon_lack_key(lacks[i].lack),
+						      "what", ttmon_lack_what(lacks[i].lack), "since_ns",
+						      INT(lacks[i].since_ns), "why", why_degraded(&lacks[i], reply)));
 	return list;
 }
 
@@ -268,7 +280,7 @@ void ttmon_api_status(void *ctx, struct ttmon_http_reply *reply)
 			  ttmon_api_budget(c, reply), "quotas", quotas(c, reply), "kernel_pins", ttmon_kpins_status(c),
 			  "memtrace", ttmon_mtrun_status(c, s.totals.gpu_use_gone), "call_stacks", call_stacks(c),
 			  "files", files(c), "complete", !s.incomplete, "reasons", reasons(s.incomplete), "degraded",
-			  degraded(c, reply->local)));
+			  degraded(c, reply)));
 }
 
 static json_t *hex(const uint8_t *p, size_t n)

@@ -11,6 +11,7 @@
 
 #include "daemon/io/bpf/closer.h"
 #include "daemon/io/hold/heldfile.h"
+#include "daemon/io/http/holder.h"
 #include "daemon/io/host/caps.h"
 #include "daemon/io/host/facts.h"
 #include "daemon/io/probes/jobs.h"
@@ -217,6 +218,7 @@ static int make_helpers(struct ttmon_daemon *c)
 	fns[TTMON_JOBS + TTMON_HELP_HELD] = job_held;
 	fns[TTMON_JOBS + TTMON_HELP_MESH] = ttmon_ttmesh_job;
 	fns[TTMON_JOBS + TTMON_HELP_IDENT] = ttmon_ttident_job;
+	fns[TTMON_JOBS + TTMON_HELP_HOLDER] = ttmon_http_holder_job;
 	jobs = (struct ttmon_jobs_cfg){
 		.user = c->opts->user, .nr_user = c->opts->nr_user, .ahead = ahead, .nr_ahead = c->opts->nr_ahead
 	};

@@ -307,6 +307,23 @@ int ttmon_daemon_help(struct ttmon_daemon *c, enum ttmon_help what, uint32_t tgi
 	return ttmon_helpers_call(c->helpers, &call);
 }
 
+int ttmon_daemon_help_user(struct ttmon_daemon *c, enum ttmon_help what, uid_t uid, uint32_t id, const void *in,
+			   size_t n, void (*done)(void *ctx, struct ttmon_helper_reply *reply), void *ctx)
+{
+	struct ttmon_helper_call call = {
+		.fn = TTMON_JOBS + what,
+		.who = uid,
+		.where = 1ULL << 62 | id,
+		.in = in,
+		.n = n,
+		.fd = -1,
+		.done = done,
+		.ctx = ctx,
+	};
+
+	return c->helpers ? ttmon_helpers_call(c->helpers, &call) : -ENODEV;
+}
+
 bool ttmon_daemon_is_alive(const struct ttmon_daemon *c)
 {
 	struct ttmon_snapshot s;

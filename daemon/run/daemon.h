@@ -123,10 +123,20 @@ void ttmon_daemon_snapshot(const struct ttmon_daemon *c, struct ttmon_snapshot *
 /* Figures of the processes that read files; false: there are none (replay). */
 bool ttmon_daemon_helpers(const struct ttmon_daemon *c, struct ttmon_helpers_counts *ret);
 /* What helpers do for runs, beside ttmon_jobs (io/probes/jobs.h): after those in their table. */
-enum ttmon_help { TTMON_HELP_PROGRAM, TTMON_HELP_HELD, TTMON_HELP_MESH, TTMON_HELP_IDENT, TTMON_HELPS };
+enum ttmon_help {
+	TTMON_HELP_PROGRAM,
+	TTMON_HELP_HELD,
+	TTMON_HELP_MESH,
+	TTMON_HELP_IDENT,
+	TTMON_HELP_HOLDER,
+	TTMON_HELPS
+};
 /* Ask one of these for a process; as ttmon_helpers_call(). */
 int ttmon_daemon_help(struct ttmon_daemon *c, enum ttmon_help what, uint32_t tgid, const void *in, size_t n,
 		      void (*done)(void *ctx, struct ttmon_helper_reply *reply), void *ctx) _must_check;
+/* The same on behalf of a user; id: what the call is about, as two late calls at one place count. */
+int ttmon_daemon_help_user(struct ttmon_daemon *c, enum ttmon_help what, uid_t uid, uint32_t id, const void *in,
+			   size_t n, void (*done)(void *ctx, struct ttmon_helper_reply *reply), void *ctx) _must_check;
 /*
  * Wait for what helpers have to do, but for calls that take more than a second, ms at most. Whether
  * all of that is done.
@@ -168,12 +178,15 @@ const char *ttmon_lack_key(enum ttmon_lacking lack);
 const char *ttmon_lack_what(enum ttmon_lacking lack);
 /* Logged if the part is new on the list or its reason has changed. */
 void ttmon_daemon_degrade(struct ttmon_daemon *c, enum ttmon_lacking lack, const char *why);
+/* The process that is in the way, in words, or "". Logged, and shown to root only. */
+void ttmon_daemon_blame(struct ttmon_daemon *c, enum ttmon_lacking lack, const char *who);
 /* The part is there now. */
 void ttmon_daemon_restore(struct ttmon_daemon *c, enum ttmon_lacking lack);
 struct ttmon_lack {
 	enum ttmon_lacking lack;
 	uint64_t since_ns;
 	char why[256];
+	char who[64]; /* the process that is in the way; "": not known */
 };
 const struct ttmon_lack *ttmon_daemon_lacks(const struct ttmon_daemon *c, size_t *n);
 

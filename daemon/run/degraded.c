@@ -8,7 +8,6 @@
 #include "daemon/run/daemon_int.h"
 
 #include "daemon/run/families.h"
-#include "daemon/run/serve.h"
 #include "lib/os/clock.h"
 #include "lib/os/tracefs.h"
 
@@ -54,6 +53,17 @@ void ttmon_daemon_degrade(struct ttmon_daemon *c, enum ttmon_lacking lack, const
 	}
 	snprintf(l->why, sizeof(l->why), "%s", why);
 	log_warn("DEGRADED: without %s, until that changes: %s", ttmon_lack_what(lack), why);
+}
+
+void ttmon_daemon_blame(struct ttmon_daemon *c, enum ttmon_lacking lack, const char *who)
+{
+	struct ttmon_lack *l = find(c, lack);
+
+	if (!l)
+		return;
+	snprintf(l->who, sizeof(l->who), "%s", who);
+	if (who[0])
+		log_warn("without %s because of %s", ttmon_lack_what(lack), who);
 }
 
 void ttmon_daemon_restore(struct ttmon_daemon *c, enum ttmon_lacking lack)
@@ -120,6 +130,4 @@ void ttmon_daemon_take_up(struct ttmon_daemon *c)
 		take_up_segment(c);
 	if (find(c, TTMON_LACK_MMAP))
 		take_up_mmap(c);
-	if (find(c, TTMON_LACK_TCP))
-		ttmon_serve_take_up(c);
 }

@@ -291,7 +291,7 @@ static const struct ttmon_cli_opt
 		  "; with --pid, -- CMD, --dump-db, --trace-out, --slots-out or --replay there is none unless this is given.",
 		  TEXT(socket, ":file"), GIVEN(socket_given) },
 		{ "listen-address", 'l', "ADDR", "HOST:PORT for metrics, or none (127.0.0.1:9843)",
-		  "Repeatable. /metrics, /healthz and /v1/status: sums alone, for everybody who reaches the port, not encrypted. Runs with a target do not listen by default; with --replay the recording is played at its own pace and stays. A service goes on without an address that another process has, and takes it when it is free.",
+		  "Repeatable. /metrics, /healthz and /v1/status: sums alone, for everybody who reaches the port, not encrypted. Runs with a target do not listen by default; with --replay the recording is played at its own pace and stays. A service goes on without an address that another process has, says whose that is (log, ttmon status), and takes it when it is free. Until then others read what that process serves there: systemd can hold the port from the boot on (ListenStream=127.0.0.1:9843 in ttmond.socket, with --listen-address none).",
 		  CALL(take_listen), .words = TTMON_LISTEN " none" },
 		{ "group-by", 0, "BY", "label of metrics: comm, cgroup, unit, container, pod",
 		  "What processes are summed up by in metrics, comm by default.", WORD(group_by, GROUP_WORDS),

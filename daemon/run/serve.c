@@ -7,10 +7,18 @@
 #include <sys/socket.h>
 
 #include "daemon/io/host/sdnotify.h"
+#include "daemon/io/http/holder.h"
 #include "lib/os/clock.h"
+#include "lib/os/proc.h"
+
+/* A missing address is tried again with each tick; its holder is looked up every two seconds. */
+#define LOOK_TICKS 20
 
 struct serve {
+	struct ttmon_daemon *c;
 	struct ttmon_http *http;
+	bool lacks;			 /* an address is missing */
+	struct ttmon_http_holder holder; /* whose process was requested; inode 0: none */
 	struct ttmon_http_route *routes;
 	uint64_t spent_ns;
 };
@@ -63,14 +71,62 @@ static int gather(struct ttmon_daemon *c, struct ttmon_http_route **ret, size_t 
 	return 0;
 }
 
-static void take_up(struct ttmon_daemon *c, struct ttmon_http *http)
+static void process_found(void *ctx, struct ttmon_helper_reply *reply)
+{
+	struct serve *v = ctx;
+	char comm[16], who[64];
+	uint32_t pid;
+
+	if (!v->lacks || reply->err || reply->n != sizeof(pid))
+		return;
+	memcpy(&pid, reply->buf, sizeof(pid));
+	snprintf(who, sizeof(who), "process %u (%.16s)", pid, ttmon_proc_comm(pid, comm));
+	ttmon_daemon_blame(v->c, TTMON_LACK_TCP, who);
+}
+
+/* Whether the same process still has it is not known, unless it is the same socket. */
+static void find_process(struct serve *v, const struct ttmon_http_holder *h)
+{
+	if (h->inode == v->holder.inode)
+		return;
+	v->holder = *h;
+	ttmon_daemon_blame(v->c, TTMON_LACK_TCP, "");
+	if (h->inode &&
+	    ttmon_daemon_help_user(v->c, TTMON_HELP_HOLDER, h->uid, h->inode, h, sizeof(*h), process_found, v))
+		v->holder.inode = 0;
+}
+
+static void lack(struct serve *v, const char *why)
+{
+	struct ttmon_http_holder h = { .inode = 0 };
+	char text[TTMON_HTTP_WHY + 64];
+
+	snprintf(text, sizeof(text), "%s", why);
+	if (ttmon_http_get_holder(v->http, &h))
+		snprintf(text, sizeof(text), "%s; user %u has it", why, h.uid);
+	ttmon_daemon_degrade(v->c, TTMON_LACK_TCP, text);
+	find_process(v, &h);
+}
+
+static void take_up(struct serve *v, bool first)
 {
 	char why[TTMON_HTTP_WHY];
 
-	if (ttmon_http_take_up(http, why, sizeof(why)))
-		ttmon_daemon_restore(c, TTMON_LACK_TCP);
-	else
-		ttmon_daemon_degrade(c, TTMON_LACK_TCP, why);
+	if (ttmon_http_take_up(v->http, why, sizeof(why))) {
+		v->lacks = false;
+		ttmon_daemon_restore(v->c, TTMON_LACK_TCP);
+	} else if (first || !(ttmon_daemon_ticks(v->c) % LOOK_TICKS)) {
+		v->lacks = true;
+		lack(v, why);
+	}
+}
+
+static void tick(void *state)
+{
+	struct serve *v = state;
+
+	if (v->lacks)
+		take_up(v, false);
 }
 
 static int start(struct ttmon_daemon *c, void **state)
@@ -101,6 +157,7 @@ static int start(struct ttmon_daemon *c, void **state)
 		free(v);
 		return log_error_r(err, "out of memory");
 	}
+	v->c = c;
 	http.routes = v->routes;
 	err = ttmon_http_new(&http, &v->http);
 	if (!err)
@@ -110,14 +167,8 @@ static int start(struct ttmon_daemon *c, void **state)
 		return err;
 	}
 	*state = v;
-	take_up(c, v->http);
+	take_up(v, true);
 	return 0;
-}
-
-void ttmon_serve_take_up(struct ttmon_daemon *c)
-{
-	if (ttmon_serve_http(c))
-		take_up(c, ttmon_serve_http(c));
 }
 
 struct ttmon_http *ttmon_serve_http(const struct ttmon_daemon *c)
@@ -152,6 +203,7 @@ const struct ttmon_part ttmon_part_serve = {
 	.name = "http",
 	.in = TTMON_IN_BOTH,
 	.start = start,
+	.tick = tick,
 	.timeout_ms = timeout_ms,
 	.turn = turn,
 	.free = free_part,

@@ -12,8 +12,6 @@ extern const struct ttmon_part ttmon_part_serve;
 bool ttmon_serve_wanted(const struct ttmon_daemon *c);
 /* NULL: it is not served, or not yet. */
 struct ttmon_http *ttmon_serve_http(const struct ttmon_daemon *c);
-/* Tries the addresses that are not served yet; reports those that fail (degraded.c). */
-void ttmon_serve_take_up(struct ttmon_daemon *c);
 /* CPU time spent on clients since the start, in ns. */
 uint64_t ttmon_serve_spent_ns(const struct ttmon_daemon *c);
 

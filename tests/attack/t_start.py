@@ -187,8 +187,8 @@ sys.stdin.readline()
 
 def test_port_of_somebody_else(bench):
     """
-    Any user may listen on a port. The service traces all the same, says who is missing it, and
-    serves it when it is free.
+    Any user may listen on a port. The service traces all the same, says who has it, the process to
+    root alone, and serves it when it is free.
     """
     port = free_port()
     squatter = bench.target(sys.executable, "-c", SQUATTER, str(port))
@@ -196,7 +196,30 @@ def test_port_of_somebody_else(bench):
     service.sock = bench.path("sock")
     service.daemon = bench.daemon(*bench.service_args(), "--listen-address", f"127.0.0.1:{port}")
     true(f"degraded: {service.lacks()}", f"127.0.0.1:{port}: the port is in use" in service.lacks().get("tcp", ""))
-    service.daemon.wait_line("DEGRADED: without metrics over TCP")
+    service.daemon.wait_line("DEGRADED: without metrics over TCP.*; user 65534 has it")
+    holder = rf"process {squatter.pid} \(\S+\)"
+    service.daemon.wait_line(f"without metrics over TCP because of {holder}")
+    true(f"root is told: {service.lacks()}", re.search(f"user 65534 has it, in {holder}$", service.lacks()["tcp"]))
+    os.chmod(bench.dir, 0o755)
+    os.chmod(service.sock, 0o666)
+    done = subprocess.run(
+        [
+            "setpriv",
+            "--reuid=1",
+            "--regid=1",
+            "--clear-groups",
+            bench.for_everybody(TTMON),
+            "status",
+            "--json",
+            "-s",
+            service.sock,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told = {x["part"]: x["why"] for x in json.loads(done.stdout)["degraded"]}
+    true(f"another user is told: {told}", told["tcp"].endswith("user 65534 has it"))
     squatter.go()
     squatter.finish()
     wait_for("the port is taken up", lambda: not service.lacks())

@@ -10,6 +10,7 @@
  * keep a connection open for ever (conn.c).
  */
 #include "daemon/io/http/http_int.h"
+#include "daemon/io/http/holder.h"
 
 #include <limits.h>
 #include <stdarg.h>
@@ -139,23 +140,39 @@ static int start_all(struct ttmon_http *h, const char *group)
 
 bool ttmon_http_take_up(struct ttmon_http *h, char *why, size_t n)
 {
-	for (size_t i = 0; i < h->nr_missing;) {
+	size_t left = 0;
+
+	for (size_t i = 0; i < h->nr_missing; i++) {
 		struct ttmon_http_listener *l = next_listener(h);
-		int err = ttmon_http_listen(h->missing[i], l, why, n);
+		char reason[TTMON_HTTP_WHY];
+		int err = ttmon_http_listen(h->missing[i], l, reason, sizeof(reason));
 
 		if (!err) {
 			err = start(l);
 			if (err)
-				snprintf(why, n, "cannot serve %s: %s", l->name, strerror(-err));
+				snprintf(reason, sizeof(reason), "cannot serve %s: %s", l->name, strerror(-err));
 		}
-		if (err) {
-			drop_listener(h);
-			return false;
+		if (!err) {
+			log_info("serving http://%s/", l->name);
+			continue;
 		}
-		log_info("serving http://%s/", l->name);
-		h->missing[i] = h->missing[--h->nr_missing];
+		drop_listener(h);
+		if (!left)
+			snprintf(why, n, "%s", reason);
+		h->missing[left++] = h->missing[i];
 	}
-	return true;
+	h->nr_missing = left;
+	return !left;
+}
+
+bool ttmon_http_get_holder(const struct ttmon_http *h, struct ttmon_http_holder *ret)
+{
+	struct sockaddr_storage addr;
+	char why[TTMON_HTTP_WHY];
+	socklen_t len;
+
+	return h->nr_missing && !ttmon_http_parse(h->missing[0], &addr, &len, why, sizeof(why)) &&
+	       ttmon_http_find_holder(&addr, ret);
 }
 
 TTMON_FREEP(http_freep, struct ttmon_http, ttmon_http_free);

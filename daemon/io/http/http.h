@@ -147,10 +147,13 @@ struct ttmon_http_cfg {
  */
 int ttmon_http_new(const struct ttmon_http_cfg *cfg, struct ttmon_http **ret) _must_check;
 /*
- * Tries the TCP addresses that are not served yet. True: all are served now. why (TTMON_HTTP_WHY): one
- * line about the first that failed.
+ * Tries all TCP addresses that are not served yet. True: all are served now. why (TTMON_HTTP_WHY): one
+ * line about the first of those that are not.
  */
 bool ttmon_http_take_up(struct ttmon_http *h, char *why, size_t n);
+struct ttmon_http_holder;
+/* Finds the socket that has the first of them (holder.h). Returns false if there is none. */
+bool ttmon_http_get_holder(const struct ttmon_http *h, struct ttmon_http_holder *ret);
 #define TTMON_HTTP_WHY 256
 /* Closes all connections and removes the socket file (not one that systemd made). */
 void ttmon_http_free(struct ttmon_http *h);

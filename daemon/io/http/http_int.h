@@ -4,6 +4,7 @@
  *
  *   http.c          listeners, one libmicrohttpd daemon each, and the loop's side
  *   listen.c   listening TCP sockets, and those that systemd hands over
+ *   holder.c   the socket and the process that have a TCP address already
  *   conn.c     connections: time limits, and which one is closed when there are too many
  *   client.c   identity and limits of clients
  *   request.c  from a request to the handler of its route
@@ -13,6 +14,7 @@
 #define TTMON_HTTP_INT_H
 
 #include <microhttpd.h>
+#include <sys/socket.h>
 
 #include "daemon/io/http/http.h"
 #include "daemon/io/http/usock.h"
@@ -107,6 +109,9 @@ struct ttmon_http {
 
 /* -EINVAL: not an address; else the kernel's error. why: one line. */
 int ttmon_http_listen(const char *address, struct ttmon_http_listener *l, char *why, size_t n) _must_check;
+/* -EINVAL: not an address, and why says so. */
+int ttmon_http_parse(const char *address, struct sockaddr_storage *ret, socklen_t *len, char *why,
+		     size_t n) _must_check;
 /* Takes fd, also on failure. An error is logged in one line. */
 int ttmon_http_listen_fd(int fd, struct ttmon_http_listener *l) _must_check;
 

@@ -45,7 +45,7 @@ static bool split(char *address, const char **host, const char **port)
 	return true;
 }
 
-static int parse(const char *address, struct sockaddr_storage *ret, socklen_t *len, char *why, size_t n)
+int ttmon_http_parse(const char *address, struct sockaddr_storage *ret, socklen_t *len, char *why, size_t n)
 {
 	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
 					.ai_socktype = SOCK_STREAM };
@@ -111,10 +111,9 @@ static int tcp_error(const char *address, int err, char *why, size_t n)
 {
 	switch (-err) {
 	case EADDRINUSE:
-		snprintf(
-			why, n,
-			"cannot listen on %s: the port is in use, by another ttmond? (--listen-address takes another one, or none)",
-			address);
+		snprintf(why, n,
+			 "cannot listen on %s: the port is in use (--listen-address takes another one, or none)",
+			 address);
 		break;
 	case EADDRNOTAVAIL:
 		snprintf(why, n, "cannot listen on %s: this host does not have the address", address);
@@ -134,7 +133,7 @@ int ttmon_http_listen(const char *address, struct ttmon_http_listener *l, char *
 	struct sockaddr_storage addr;
 	const int yes = 1, no = 0;
 	socklen_t len;
-	int err = parse(address, &addr, &len, why, n);
+	int err = ttmon_http_parse(address, &addr, &len, why, n);
 
 	if (err)
 		return err;

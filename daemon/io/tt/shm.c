@@ -27,7 +27,6 @@
  */
 #include "daemon/io/tt/shm.h"
 #include "lib/base/grow.h"
-#include "lib/base/grow.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -38,6 +37,8 @@
 
 /* 16 boards of 32 chips, twice. Their images are 10 MB. */
 #define MAX_FILES 1024
+/* Files of others that are examined at the start: any user may make millions of them. */
+#define MAX_FOREIGN 4096
 
 struct file {
 	uint64_t key;
@@ -421,28 +422,33 @@ const struct ttmon_ttshm_report *ttmon_ttshm_reports(const struct ttmon_ttshm_wr
 /* ---- start and end ---- */
 
 /* Files of a killed daemon become ours; those that no chip claims are cleared at the first publish. */
-static void adopt(struct ttmon_ttshm_writer *w, int dir_fd, const char *name)
+/* Returns true if it is a file of another program. */
+static bool adopt(struct ttmon_ttshm_writer *w, int dir_fd, const char *name)
 {
 	struct look l = { .fd = -1 };
 	char canonical[48];
 	struct file *f;
+	bool foreign;
 	uint64_t key;
 
 	if (sscanf(name, "tt_device_%20" SCNu64, &key) != 1 || find_file(w, key))
-		return;
+		return false;
 	snprintf(canonical, sizeof(canonical), "tt_device_%" PRIu64 "_memory", key);
 	if (strcmp(canonical, name) != 0)
-		return;
-	if (!ttmon_ttshm_file_open(dir_fd, name, &l.fd, &l.st) && !ttmon_ttshm_file_read(l.fd, &l.cur) &&
-	    is_marked(w, &l, NULL) && !add_file(w, key, &f))
+		return false;
+	foreign = ttmon_ttshm_file_open(dir_fd, name, &l.fd, &l.st) || ttmon_ttshm_file_read(l.fd, &l.cur) ||
+		  !is_marked(w, &l, NULL);
+	if (!foreign && !add_file(w, key, &f))
 		f->version = l.cur.v1.version;
 	ttmon_closep(&l.fd);
+	return foreign;
 }
 
 int ttmon_ttshm_writer_new(const char *dir, unsigned int version, struct ttmon_ttshm_writer **ret)
 {
 	struct ttmon_ttshm_writer *w;
 	_cleanup_close_ int fd = -1;
+	unsigned int foreign = 0;
 	struct dirent *e;
 	DIR *d;
 
@@ -461,8 +467,8 @@ int ttmon_ttshm_writer_new(const char *dir, unsigned int version, struct ttmon_t
 		return -ENOMEM;
 	}
 	if (!open_dir(w, &fd) && (d = opendir(dir))) {
-		while ((e = readdir(d)))
-			adopt(w, fd, e->d_name);
+		while (foreign < MAX_FOREIGN && (e = readdir(d)))
+			foreign += adopt(w, fd, e->d_name);
 		closedir(d);
 	}
 	*ret = w;

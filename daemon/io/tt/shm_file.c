@@ -16,7 +16,9 @@
 #include "daemon/io/tt/shm_int.h"
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
 
 #define OPEN_FLAGS (O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
@@ -30,18 +32,29 @@ static int check(const struct stat *st)
 	return st->st_nlink == 1 ? 0 : -EMLINK;
 }
 
+/*
+ * Users may mount a file system of their own over a file of theirs (fusermount), which answers when
+ * it likes: -EXDEV.
+ */
+static int open_here(int dir_fd, const char *name, int flags)
+{
+	struct open_how how = { .flags = (uint64_t)flags, .resolve = RESOLVE_NO_XDEV };
+
+	return (int)syscall(SYS_openat2, dir_fd, name, &how, sizeof(how));
+}
+
 int ttmon_ttshm_file_open(int dir_fd, const char *name, int *ret, struct stat *st)
 {
-	_cleanup_close_ int fd = -1;
+	_cleanup_close_ int path = open_here(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), fd = -1;
 	struct stat found;
 	int err;
 
-	if (fstatat(dir_fd, name, &found, AT_SYMLINK_NOFOLLOW))
+	if (path < 0 || fstat(path, &found))
 		return -errno;
 	err = check(&found);
 	if (err)
 		return err;
-	fd = openat(dir_fd, name, O_RDONLY | OPEN_FLAGS);
+	fd = open_here(dir_fd, name, O_RDONLY | OPEN_FLAGS);
 	if (fd < 0 || fstat(fd, &found))
 		return -errno;
 	err = check(&found);
@@ -54,7 +67,7 @@ int ttmon_ttshm_file_open(int dir_fd, const char *name, int *ret, struct stat *s
 
 int ttmon_ttshm_file_writable(int dir_fd, const char *name, const struct stat *st, int *ret)
 {
-	_cleanup_close_ int fd = openat(dir_fd, name, O_RDWR | OPEN_FLAGS);
+	_cleanup_close_ int fd = open_here(dir_fd, name, O_RDWR | OPEN_FLAGS);
 	struct stat found;
 	int err;
 

@@ -3,6 +3,7 @@
  * test_http_listen.c: what the server listens on: addresses, sockets that are handed over, and what is
  * said when it cannot.
  */
+#include "daemon/io/http/holder.h"
 #include "tests/unit/feed/http_bench.h"
 
 static void hello(void *ctx, struct ttmon_http_reply *reply)
@@ -165,6 +166,88 @@ static void test_had_later(void **state)
 	loud();
 }
 
+/*
+ * Each is taken up when it is free, whatever the others are; the socket that has it is found, and its
+ * process.
+ */
+static void test_had_later_apart(void **state)
+{
+	const char *address[] = { "127.0.0.1:0", "127.0.0.1:0" };
+	struct ttmon_http_cfg cfg = {
+		.listen = address, .nr_listen = 1, .or_later = true, .routes = routes, .nr_routes = ARRAY_SIZE(routes)
+	};
+	struct ttmon_http *first = NULL, *second = NULL, *h = NULL;
+	struct ttmon_helper_out out = { .fd = -1 };
+	char why[TTMON_HTTP_WHY] = "", a[128], b[128];
+	struct ttmon_http_holder holder = { 0 };
+	uint32_t pid;
+
+	(void)state;
+	assert_int_equal(ttmon_http_new(&cfg, &first), 0);
+	assert_int_equal(ttmon_http_new(&cfg, &second), 0);
+	assert_false(ttmon_http_get_holder(first, &holder));
+	snprintf(a, sizeof(a), "%s", first->listeners[0].name);
+	snprintf(b, sizeof(b), "%s", second->listeners[0].name);
+	address[0] = a;
+	address[1] = b;
+	cfg.nr_listen = 2;
+	assert_int_equal(ttmon_http_new(&cfg, &h), 0);
+	assert_int_equal(h->nr_listeners, 0);
+	ttmon_http_free(second);
+	assert_false(ttmon_http_take_up(h, why, sizeof(why)));
+	assert_has(why, a);
+	assert_string_equal(body_of(talk_on(h, dial_tcp(b), ASK)), "0");
+
+	assert_true(ttmon_http_get_holder(h, &holder));
+	assert_int_equal(holder.uid, geteuid());
+	assert_int_equal(ttmon_http_holder_job(NULL, &holder, sizeof(holder), -1, &out), 0);
+	assert_int_equal(out.n, sizeof(pid));
+	memcpy(&pid, out.buf, sizeof(pid));
+	assert_int_equal(pid, getpid());
+	free(out.buf);
+	ttmon_http_free(first);
+	assert_false(ttmon_http_get_holder(h, &holder));
+	assert_int_equal(ttmon_http_holder_job(NULL, &holder, sizeof(holder), -1, &out), -ESRCH);
+	assert_int_equal(ttmon_http_holder_job(NULL, &holder, 3, -1, &out), -EINVAL);
+	assert_true(ttmon_http_take_up(h, why, sizeof(why)));
+	ttmon_http_free(h);
+}
+
+/* The address of one family may be that of the other too. */
+static void test_holder_of_all_addresses(void **state)
+{
+	static const struct {
+		const char *had, *wanted;
+		bool overlap;
+	} cases[] = {
+		{ "127.0.0.1", "127.0.0.1", true }, { "0.0.0.0", "127.0.0.1", true },
+		{ "127.0.0.1", "::", true },	    { "::", "127.0.0.1", true },
+		{ "0.0.0.0", "::", true },	    { "127.0.0.2", "127.0.0.1", false },
+		{ "::1", "127.0.0.1", false },	    { "127.0.0.1", "::ffff:127.0.0.1", true },
+		{ "127.0.0.1", "::1", false },	    { "::1", "::1", true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct sockaddr_storage had = { 0 }, wanted = { 0 };
+		struct ttmon_http_holder holder;
+		socklen_t len = sizeof(had);
+		char why[TTMON_HTTP_WHY], text[128];
+		_cleanup_close_ int fd = -1;
+
+		snprintf(text, sizeof(text), strchr(cases[i].had, ':') ? "[%s]:0" : "%s:0", cases[i].had);
+		assert_int_equal(ttmon_http_parse(text, &had, &len, why, sizeof(why)), 0);
+		fd = socket(had.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (fd < 0 || bind(fd, (struct sockaddr *)&had, len) || listen(fd, 1))
+			continue; /* a host without IPv6 */
+		assert_int_equal(getsockname(fd, (struct sockaddr *)&had, &len), 0);
+		snprintf(text, sizeof(text), strchr(cases[i].wanted, ':') ? "[%s]:%u" : "%s:%u", cases[i].wanted,
+			 ntohs(((struct sockaddr_in *)&had)->sin_port));
+		assert_int_equal(ttmon_http_parse(text, &wanted, &len, why, sizeof(why)), 0);
+		assert_int_equal(ttmon_http_find_holder(&wanted, &holder), cases[i].overlap);
+	}
+}
+
 static void test_in_use(void **state)
 {
 	const char *address[] = { "127.0.0.1:0", NULL };
@@ -277,9 +360,13 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-		T(test_addresses), T(test_v6),		T(test_all_addresses),	 T(test_in_use),
-		T(test_addresses), T(test_v6),		T(test_all_addresses),	 T(test_had_later),
-		T(test_too_many),  T(test_handed_over), T(test_handed_over_bad),
+		T(test_addresses),	 T(test_v6),
+		T(test_all_addresses),	 T(test_in_use),
+		T(test_addresses),	 T(test_v6),
+		T(test_all_addresses),	 T(test_had_later),
+		T(test_had_later_apart), T(test_holder_of_all_addresses),
+		T(test_too_many),	 T(test_handed_over),
+		T(test_handed_over_bad),
 	};
 
 	return cmocka_run_group_tests_name("http_listen", tests, NULL, NULL);

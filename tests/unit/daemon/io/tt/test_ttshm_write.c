@@ -20,6 +20,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -916,6 +917,75 @@ static void full_disk(void **state)
 	assert_int_equal(r, 0);
 }
 
+/* Its owner has mounted a file system over it, which may never answer: that is not opened. */
+static int mounted_over(void)
+{
+	const struct ttmon_ttshm_user u = user(11, "a", 5000);
+	struct ttmon_ttshm_writer *w = writer(1);
+	char other[160];
+
+	snprintf(other, sizeof(other), "%s/other", dir);
+	check_state(publish(w, &u, 1, NOW), TTMON_TTSHM_PUBLISHED, 0);
+	close(open(other, O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount(other, path, NULL, MS_BIND, NULL))
+		return 77;
+	check_state(publish(w, &u, 1, NOW + 1), TTMON_TTSHM_REFUSED, -EXDEV);
+	if (umount(path))
+		return 1;
+	check_state(publish(w, &u, 1, NOW + 2), TTMON_TTSHM_PUBLISHED, 0);
+	ttmon_ttshm_writer_free(w);
+	return 0;
+}
+
+static void file_with_a_mount(void **state)
+{
+	int r = in_child(mounted_over);
+
+	(void)state;
+	if (r == 77)
+		skip();
+	assert_int_equal(r, 0);
+}
+
+/* Any user may make millions of such files: the start does not open them all. */
+static void many_files_of_others(void **state)
+{
+	int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), dir_fd;
+	_Alignas(struct inotify_event) char buf[65536];
+	unsigned int opened = 0;
+	ssize_t n;
+
+	(void)state;
+	assert_true(watch >= 0);
+	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(dir_fd >= 0);
+	for (unsigned int i = 1; i <= 6000; i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "tt_device_%u_memory", i);
+		close(openat(dir_fd, name, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	}
+	assert_true(inotify_add_watch(watch, dir, IN_OPEN) >= 0);
+	ttmon_ttshm_writer_free(writer(1));
+	while ((n = read(watch, buf, sizeof(buf))) > 0)
+		for (ssize_t at = 0; at < n;) {
+			const struct inotify_event *e = (void *)(buf + at);
+
+			opened += e->len && !strncmp(e->name, "tt_device_", 10);
+			at += (ssize_t)(sizeof(*e) + e->len);
+		}
+	close(watch);
+	assert_in_range(opened, 1, 4096);
+	for (unsigned int i = 1; i <= 6000; i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "tt_device_%u_memory", i);
+		unlinkat(dir_fd, name, 0);
+	}
+	close(dir_fd);
+}
+
 /* ---- the owner of a file ---- */
 
 static int publish_and_die(void)
@@ -1500,6 +1570,8 @@ int main(void)
 		TEST(missing_directory),
 		TEST(store_fails_half_way),
 		TEST(full_disk),
+		TEST(file_with_a_mount),
+		TEST(many_files_of_others),
 		TEST(restart_takes_over),
 		TEST(leftover_of_another_version),
 		TEST(version_switch),
