@@ -50,7 +50,10 @@ class Healthz(threading.Thread):
 
 def tell(what, healthz, service):
     lost = sum(service.status()["events"]["lost"].values())
-    print(f"attack: {what}: worst /healthz {healthz.end() * 1000:.0f} ms, lost of an innocent program beside it {lost}")
+    print(
+        f"attack: {what}: worst /healthz {healthz.end() * 1000:.0f} ms, lost of an innocent program beside it {lost}",
+        file=sys.stderr,
+    )
     eq("lost", lost, 0)
 
 
@@ -148,7 +151,10 @@ def hoard(bench, n, *args):
     eq("pinned by the victim", pinned(service, victim.pid), victim.bytes)
     tell(f"{n} live allocations of one user", healthz, service)
     rss.append(rss_kib(service))
-    print(f"attack: resident {rss[0]} KiB before, {rss[1]} KiB with {n} allocations, {rss[2]} KiB when they are gone")
+    print(
+        f"attack: resident {rss[0]} KiB before, {rss[1]} KiB with {n} allocations, {rss[2]} KiB when they are gone",
+        file=sys.stderr,
+    )
     victim.step()
     victim.end()
     db = service.request("GET", "/v1/db")
@@ -188,7 +194,7 @@ def test_made_up_call_sites(bench):
     for one in (*evils, victim):
         one.target.proc.kill()
         one.target.proc.wait()
-    print(f"attack: resident {before} KiB while they run, {rss_kib(service)} KiB when they have ended")
+    print(f"attack: resident {before} KiB while they run, {rss_kib(service)} KiB when they have ended", file=sys.stderr)
 
 
 def probes(bench, files, most):
@@ -235,7 +241,8 @@ def probes(bench, files, most):
         ],
     )
     print(
-        f"attack: resident {rss[0]} KiB before, {rss[1]} KiB with {sum(of)} probes of that user, {rss_kib(service)} KiB when the files are gone"
+        f"attack: resident {rss[0]} KiB before, {rss[1]} KiB with {sum(of)} probes of that user, {rss_kib(service)} KiB when the files are gone",
+        file=sys.stderr,
     )
     victim.target.proc.kill()
 
