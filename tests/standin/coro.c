@@ -12,6 +12,9 @@
  *   below    the same; the stack that it yields to is a thread's, directly above its own, in the same
  *            mapping
  *   cloned   the same; it yields to a thread of clone(), which has the first thread's thread pointer
+ *   mixed    a coroutine yields in a copy; the main stack yields back in an allocation of its own, of
+ *            which the copy is no part, and the copy returns first
+ *   array-X  X, but the coroutine's stack is an array on the main stack, above all that that calls
  *   threads  no coroutine: threads with large, small and own stacks allocate, the first one far down its
  *            stack, and so does a child process that a thread makes
  *
@@ -165,6 +168,15 @@ static void lower(void)
 	go_in();
 }
 
+static void mixed(void)
+{
+	go_in();
+	on_copy = go_in;
+	if (!coro_alloc(SIZE))
+		exit(5);
+	calls++;
+}
+
 static void *other_thread(void *arg)
 {
 	(void)arg;
@@ -297,7 +309,14 @@ int main(int argc, char **argv)
 	char line[8];
 	int n = argc > 2 ? atoi(argv[2]) : 10;
 
-	coroutine = mmap(NULL, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (argc > 1 && !strncmp(argv[1], "array-", 6)) {
+		coroutine = __builtin_alloca_with_align(2 * STACK, 8 * 64);
+		argv[1] += 6;
+	} else {
+		coroutine = mmap(NULL, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	}
+	if (argc > 1 && !strcmp(argv[1], "mixed"))
+		round = mixed;
 	if (argc > 1 && !strcmp(argv[1], "higher"))
 		round = higher;
 	if (argc > 1 && !strcmp(argv[1], "lower"))

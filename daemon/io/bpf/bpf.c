@@ -2,6 +2,7 @@
 #include "daemon/io/bpf/bpf.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <linux/capability.h>
 #include <pthread.h>
@@ -750,6 +751,20 @@ void ttmon_bpf_detach_many(struct ttmon_bpf *b, const int *links, size_t n)
 bool ttmon_bpf_legacy(const struct ttmon_bpf *b)
 {
 	return b->legacy;
+}
+
+bool ttmon_bpf_kernel_has(const char *name, unsigned int kind)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	bool has = !libbpf_get_error(btf) && btf__find_by_name_kind(btf, name, kind) > 0;
+
+	btf__free(btf);
+	return has;
+}
+
+bool ttmon_bpf_kernel_has_function(const char *name)
+{
+	return ttmon_bpf_kernel_has(name, BTF_KIND_FUNC);
 }
 
 bool ttmon_bpf_session(const struct ttmon_bpf *b)

@@ -354,6 +354,8 @@ bool ttmon_bpf_legacy(const struct ttmon_bpf *b);
  * links for returns.
  */
 bool ttmon_bpf_session(const struct ttmon_bpf *b);
+/* True if this kernel has a function of this name, as its BTF lists them. Takes some 10 ms. */
+bool ttmon_bpf_kernel_has_function(const char *name);
 /*
  * No call of this process gets a return probe from now on (NOW), or from its next exec on: results of
  * its calls are reported as not observed. Its children inherit this. An exec ends it; 0: it has ended,

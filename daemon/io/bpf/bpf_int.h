@@ -47,6 +47,8 @@ struct ttmon_kmd *ttmon_bpf_kmd(struct ttmon_bpf *b);
 #define TTMON_ATTACH_UPROBE_SESSION 57 /* BPF_TRACE_UPROBE_SESSION of Linux 6.13, d920179b3d4842 */
 bool ttmon_bpf_has_multi(void);
 bool ttmon_bpf_has_session(void);
+/* True if the kernel's BTF has something of this kind (BTF_KIND_*) and name. */
+bool ttmon_bpf_kernel_has(const char *name, unsigned int kind);
 /* type: one of the two above. */
 int ttmon_bpf_link_multi(int prog_fd, uint32_t type, bool on_return, int object_fd, const struct ttmon_uprobe_set *set);
 

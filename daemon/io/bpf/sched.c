@@ -15,7 +15,7 @@
  * than VISIT_NS.
  */
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
+#include <linux/btf.h>
 #include <bpf/libbpf.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
@@ -241,15 +241,7 @@ static void open_counters(struct ttmon_sched *s)
 
 static bool has_tp_btf(void)
 {
-	struct btf *btf;
-	bool has;
-
-	if (getenv("TTMOND_NO_TP_BTF"))
-		return false;
-	btf = btf__load_vmlinux_btf();
-	has = !libbpf_get_error(btf) && btf__find_by_name_kind(btf, "btf_trace_sched_switch", BTF_KIND_TYPEDEF) > 0;
-	btf__free(btf);
-	return has;
+	return !getenv("TTMOND_NO_TP_BTF") && ttmon_bpf_kernel_has("btf_trace_sched_switch", BTF_KIND_TYPEDEF);
 }
 
 /* Where softirqs can be preempted, a timer may be updating a state when its CPU switches. */

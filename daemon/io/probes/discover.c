@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "daemon/io/host/facts.h"
+#include "daemon/io/objects/shstk.h"
 #include "daemon/io/probes/discover_int.h"
 #include "lib/base/grow.h"
 #include "lib/os/clock.h"
@@ -324,6 +325,22 @@ static void look_back(struct ttmon_discover *d, uint32_t tgid, const struct obje
 	settle(d, tgid, o->id);
 }
 
+/* A program switches its shadow stack on at its start, so the library of a later mapping finds it. */
+static void look_at_shadow_stack(struct ttmon_discover *d, uint32_t tgid, const struct object *o)
+{
+	struct process *p = o->probed && !d->cfg.probes.no_returns ? ttmon_discover_process(d, tgid, false) : NULL;
+	char status[4096];
+
+	if (!p || p->shstk || ttmon_proc_read(NULL, tgid, "status", status, sizeof(status)) <= 0 ||
+	    !ttmon_shstk_is_on(status))
+		return;
+	p->shstk = true;
+	if (ttmon_shstk_breaks(ttmon_bpf_kernel_has_function))
+		log_warn("process %u has a shadow stack, which this kernel (before Linux 6.11) does not adjust for "
+			 "return probes: a probed call may end it with SIGSEGV (--no-return-probes)",
+			 tgid);
+}
+
 /*
  * Return probes and coroutines are not compatible (io/objects/switches.h). when: of enum
  * TTMON_SWITCHER_. The consequences are logged once per process, and only if it has something with
@@ -343,6 +360,8 @@ static void look_at_stacks(struct ttmon_discover *d, uint32_t tgid, const struct
 		log_debug("process %u can switch stacks: calls of its own allocator get no return probe: %s", tgid,
 			  o->path);
 	}
+	if (when == TTMON_SWITCHER_NOW)
+		look_at_shadow_stack(d, tgid, o);
 	p = ttmon_discover_process(d, tgid, false);
 	if (!p || !p->switches || p->said || !o->probed)
 		return;
@@ -595,7 +614,7 @@ int ttmon_discover_follow(struct ttmon_discover *d, uint32_t tgid, uint64_t star
 	if (start_ns && p->start_ns && p->start_ns != start_ns) {
 		/* It is another process by now; the end of the earlier one was not reported. */
 		p->nr_settled = 0;
-		p->unprobed = p->switches = p->said = p->python = false;
+		p->unprobed = p->switches = p->said = p->shstk = p->python = false;
 		p->python_of = 0;
 	}
 	if (start_ns)

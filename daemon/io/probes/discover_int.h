@@ -118,6 +118,7 @@ struct process {
 	bool listed;	    /* its mappings were reported: later ones are reported one by one */
 	bool switches;	    /* it has a file that switches stacks */
 	bool said;	    /* and the consequences were logged */
+	bool shstk;	    /* it was logged that return probes end it, since it has a shadow stack */
 	bool python;	    /* its Python frames are found */
 	uint32_t python_of; /* in the object with this id; refused: no other is looked at */
 	bool unprobed;	    /* it was reported that it uses a GPU without probes */
