@@ -590,8 +590,10 @@ def test_budget_of_one(bench):
     if service.request("GET", "/v1/families")["budget"] is None:
         raise Skip("no budget in this run")
     # The library is known when the two begin.
-    service.wait_probed(bench.target(standin("pace"), "1", "600"))
-    quiet, load = bench.target(standin("pace"), "200", "600"), bench.target(standin("pace"), "150000", "600")
+    pace = bench.for_everybody(standin("pace"), standin("lib"))
+    service.wait_probed(bench.target(pace, "1", "600"))
+    user = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups"]
+    quiet, load = bench.target(pace, "200", "600"), bench.target(*user, pace, "150000", "600")
     service.daemon.wait_line(
         rf"over budget \(.*% of 2 %\): transfer of process {load.pid} \(pace\), which makes most of it, is only counted",
         60,
@@ -607,7 +609,10 @@ def test_budget_of_one(bench):
     os.chmod(bench.dir, 0o755)
     os.chmod(service.sock, 0o666)
     for path, where in (("/v1/status", "processes"), ("/v1/families", "processes"), ("/v1/status", "users")):
-        eq(f"{path}: {where}, as another user sees them", as_nobody(service, f"GET {path}")[0][1]["budget"][where], [])
+        own = [(load.pid, "pace")] if where == "processes" else []
+        for uid, told in ((UID, own), ("1", [])):
+            rows = as_nobody(service, f"GET {path}", uid=uid)[0][1]["budget"][where]
+            eq(f"{path}: {where}, as user {uid} sees them", [(r["pid"], r["comm"]) for r in rows], told)
 
     def copies(target):
         page = service.request("GET", f"/v1/processes?pid={target.pid}")["processes"]
@@ -702,10 +707,10 @@ for line in sys.stdin:
 UID = str(20000 + os.getpid() % 40000)
 
 
-def as_nobody(service, *asks):
+def as_nobody(service, *asks, uid=UID):
     """Replies to each "METHOD PATH" of a user who is not root: (status, body). SELF is the client's own process."""
     done = subprocess.run(
-        [sys.executable, "-c", ASK, service.sock, UID],
+        [sys.executable, "-c", ASK, service.sock, uid],
         input="".join(f"{ask}\n" for ask in asks),
         capture_output=True,
         text=True,
