@@ -81,6 +81,18 @@ unpack_prometheus() {
 	rm -rf "$tmp"
 }
 
+# A reader of Parquet that is not ours, for tests: two npm packages, where there are node and npm.
+parquet_dir=/var/cache/ttmon/parquet
+
+fetch_parquet() {
+	command -v node >/dev/null && command -v npm >/dev/null || return
+	say "fetching hyparquet into $parquet_dir"
+	mkdir -p $parquet_dir
+	npm install --prefix $parquet_dir --no-audit --no-fund --ignore-scripts --silent \
+		hyparquet@1.33.0 hyparquet-compressors@1.1.2 >/dev/null 2>&1 ||
+		say "cannot get hyparquet from npm: the tests that need it will be skipped"
+}
+
 mount_missing() {
 	local type=$1 dir=$2
 
@@ -106,8 +118,9 @@ install() {
 
 ID=unknown
 [ -r /etc/os-release ] && . /etc/os-release
-# The page of `ttmon view` is tested in a browser. Ubuntu's is a snap: there those tests are skipped.
-[ "${1:-} $ID" != "check debian" ] || packages+=(chromium fonts-dejavu-core)
+# The page of `ttmon view` is tested in a browser. Ubuntu's is a snap: there those tests are skipped. tools/python is
+# tested with pandas.
+[ "${1:-} $ID" != "check debian" ] || packages+=(chromium fonts-dejavu-core python3-pandas)
 
 if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
 	find_missing
@@ -132,6 +145,9 @@ fi
 if [ "$(id -u)" -eq 0 ]; then
 	if command -v apt-get >/dev/null && ! have_prometheus; then
 		unpack_prometheus
+	fi
+	if [ "${1:-}" = check ] && ! [ -d $parquet_dir/node_modules/hyparquet-compressors ]; then
+		fetch_parquet
 	fi
 	mount_missing tracefs /sys/kernel/tracing tracefs
 	mount_missing bpf /sys/fs/bpf bpf_fs

@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include "lib/base/fmt.h"
+#include "lib/base/utf8.h"
 
 #define BUF_SIZE (128u << 10)
 /*
@@ -296,37 +297,6 @@ void ttmon_jsonw_name(struct ttmon_jsonw *w, const char *name)
 	w->len += n + 2;
 }
 
-/*
- * Returns the length of the valid UTF-8 sequence at p (of n > 0 bytes); 0 if it is not valid:
- * overlong, a surrogate, or above U+10FFFF.
- */
-static size_t utf8_len(const unsigned char *p, size_t n)
-{
-	static const struct {
-		unsigned char lead, mask, len, min2, max2; /* range of the second byte */
-	} forms[] = {
-		{ 0xe0, 0xff, 3, 0xa0, 0xbf }, { 0xed, 0xff, 3, 0x80, 0x9f }, { 0xf0, 0xff, 4, 0x90, 0xbf },
-		{ 0xf4, 0xff, 4, 0x80, 0x8f }, { 0xe0, 0xf0, 3, 0x80, 0xbf }, { 0xf0, 0xfc, 4, 0x80, 0xbf },
-		{ 0xc0, 0xe0, 2, 0x80, 0xbf },
-	};
-
-	if (p[0] < 0x80)
-		return 1;
-	if (p[0] < 0xc2)
-		return 0;
-	for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
-		if ((p[0] & forms[i].mask) != forms[i].lead)
-			continue;
-		if (n < forms[i].len || p[1] < forms[i].min2 || p[1] > forms[i].max2)
-			return 0;
-		for (size_t k = 2; k < forms[i].len; k++)
-			if ((p[k] & 0xc0) != 0x80)
-				return 0;
-		return forms[i].len;
-	}
-	return 0;
-}
-
 static void put_escaped(struct ttmon_jsonw *w, unsigned int c)
 {
 	char esc[6] = "\\u";
@@ -374,7 +344,7 @@ static void put_text(struct ttmon_jsonw *w, const char *text, size_t n)
 	size_t i = 0, start = 0;
 
 	while (i < n) {
-		size_t len = utf8_len(p + i, n - i);
+		size_t len = ttmon_utf8_len(p + i, n - i);
 		bool controls = len && is_control(p + i, len);
 
 		if (len && !controls && p[i] != '"' && p[i] != '\\') {

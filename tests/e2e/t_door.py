@@ -337,7 +337,7 @@ def test_export(bench):
     db = m.write(bench.path("db.json.gz"))
     doc = load_db(db)
     out, _ = ttmon("export", "-o", bench.path("csv"), db)
-    names = ["run", "processes", "sites", "allocations", "transfers", "events"]
+    names = ["run", "processes", "sites", "allocations", "transfers", "events", "waits", "wait_calls"]
     eq("files", out.splitlines(), [bench.path(f"csv/{n}.csv") for n in names])
     out, _ = ttmon("export", "-f", "sqlite", "-o", bench.path("sql"), db)
     eq("SQLite", out, bench.path("sql/ttmon.sqlite") + "\n")
@@ -367,7 +367,7 @@ def test_export(bench):
     # Of a database that was cut off nothing is left, and what was there before stays.
     with open(bench.path("cut.json"), "w", encoding="utf-8") as f:
         f.write(json.dumps(doc)[: len(json.dumps(doc)) * 2 // 3])
-    for form in ("csv", "sqlite"):
+    for form in ("csv", "sqlite", "parquet"):
         out, err = ttmon("export", "-f", form, "-o", bench.path("cut"), bench.path("cut.json"), status=2)
         true(err, out == "" and err.startswith("ttmon export: ") and err.count("\n") == 1)
     eq("left", os.listdir(bench.path("cut")), [])

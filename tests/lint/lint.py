@@ -109,7 +109,7 @@ FOLDERS = {
     "tools/bugreport": ["lib/", "tools/cli", "daemon/core/stream", "daemon/io/files"],
     "tools/db": ["lib/", "tools/cli", "daemon/core/history"],
     "tools/door": ["lib/", "tools/cli", "tools/db", "tools/slots"],
-    "tools/export": ["lib/", "tools/cli"],
+    "tools/export": ["lib/", "tools/cli", "tools/door"],
     "tools/heat": ["lib/", "tools/cli", "tools/term", "daemon/core/history"],
     "tools/memtrace": ["lib/", "tools/cli", "tools/slots", "tools/view", "memtrace/"],
     "tools/programs": ["lib/", "tools/cli", "tools/term"],

@@ -6,8 +6,13 @@
 #include "tools/export/out.h"
 
 #include <dlfcn.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <sys/stat.h>
+
+#include "lib/base/fmt.h"
+#include "lib/os/clock.h"
+#include "tools/export/parquet.h"
 
 #define MAX_TABLES  8
 #define SQLITE_OK   0
@@ -36,8 +41,11 @@ struct ttmon_export {
 	const struct ttmon_export_table *tables;
 	unsigned int nr;
 	FILE *files[MAX_TABLES];
+	struct ttmon_parquet *parquet[MAX_TABLES];
 	struct sqlite sql;
 	bool made; /* the unfinished database is there */
+	uint64_t rows, begun_ns, shown_ns;
+	bool shows; /* progress, on a terminal */
 };
 
 static const char sqlite_name[] = "ttmon.sqlite";
@@ -45,10 +53,13 @@ static const char sqlite_name[] = "ttmon.sqlite";
 /* DIR/NAME, or what it is called until it is whole. */
 static const char *path_of(const struct ttmon_export *x, unsigned int i, bool whole, char buf[PATH_MAX + 80])
 {
-	bool csv = x->format == TTMON_EXPORT_CSV;
+	static const char *const ends[] = {
+		[TTMON_EXPORT_CSV] = ".csv", [TTMON_EXPORT_SQLITE] = "", [TTMON_EXPORT_PARQUET] = ".parquet"
+	};
 
-	snprintf(buf, PATH_MAX + 80, "%s/%s%s%s%s", x->dir, whole ? "" : ".", csv ? x->tables[i].name : sqlite_name,
-		 csv ? ".csv" : "", whole ? "" : ".part");
+	snprintf(buf, PATH_MAX + 80, "%s/%s%s%s%s", x->dir, whole ? "" : ".",
+		 x->format == TTMON_EXPORT_SQLITE ? sqlite_name : x->tables[i].name, ends[x->format],
+		 whole ? "" : ".part");
 	return buf;
 }
 
@@ -116,28 +127,7 @@ static int begin_sqlite(struct ttmon_export *x)
 	return 0;
 }
 
-/* "12", 12: an integer; else it is not known. */
-static bool integer_of(const json_t *v, long long *ret)
-{
-	const char *text = json_string_value(v);
-	char *end;
-
-	if (json_is_boolean(v))
-		*ret = json_is_true(v);
-	else if (json_is_integer(v))
-		*ret = json_integer_value(v);
-	else if (!text || !*text)
-		return false;
-	else {
-		errno = 0;
-		*ret = strtoll(text, &end, 0);
-		if (errno || *end)
-			return false;
-	}
-	return true;
-}
-
-static int row_sqlite(struct ttmon_export *x, unsigned int i, const json_t *const *values)
+static int row_sqlite(struct ttmon_export *x, unsigned int i, const struct ttmon_export_value *values)
 {
 	const struct ttmon_export_table *t = &x->tables[i];
 	struct sqlite *s = &x->sql;
@@ -145,13 +135,12 @@ static int row_sqlite(struct ttmon_export *x, unsigned int i, const json_t *cons
 	int err = SQLITE_OK;
 
 	for (unsigned int c = 0; c < t->nr && err == SQLITE_OK; c++) {
-		const char *text = json_string_value(values[c]);
-		long long v;
+		const struct ttmon_export_value *v = &values[c];
 
-		if (t->columns[c].text && text)
-			err = s->bind_text(stmt, (int)c + 1, text, -1, SQLITE_STATIC);
-		else if (!t->columns[c].text && integer_of(values[c], &v))
-			err = s->bind_int64(stmt, (int)c + 1, v);
+		if (t->columns[c].text && v->text)
+			err = s->bind_text(stmt, (int)c + 1, v->text, -1, SQLITE_STATIC);
+		else if (!t->columns[c].text && v->known)
+			err = s->bind_int64(stmt, (int)c + 1, v->n);
 		else
 			err = s->bind_null(stmt, (int)c + 1);
 	}
@@ -160,9 +149,9 @@ static int row_sqlite(struct ttmon_export *x, unsigned int i, const json_t *cons
 	return err == SQLITE_OK && s->reset(stmt) == SQLITE_OK ? 0 : -EIO;
 }
 
-/* ---- CSV (RFC 4180) ---- */
+/* ---- CSV (RFC 4180) and Parquet: a file a table ---- */
 
-static int begin_csv(struct ttmon_export *x)
+static int begin_files(struct ttmon_export *x)
 {
 	char path[PATH_MAX + 80];
 
@@ -170,6 +159,13 @@ static int begin_csv(struct ttmon_export *x)
 		x->files[i] = fopen(path_of(x, i, false, path), "we");
 		if (!x->files[i])
 			return -errno;
+		if (x->format == TTMON_EXPORT_PARQUET) {
+			int err = ttmon_parquet_new(x->files[i], &x->tables[i], &x->parquet[i]);
+
+			if (err)
+				return err;
+			continue;
+		}
 		for (unsigned int c = 0; c < x->tables[i].nr; c++)
 			fprintf(x->files[i], "%s%s", c ? "," : "", x->tables[i].columns[c].name);
 		fputs("\r\n", x->files[i]);
@@ -177,20 +173,19 @@ static int begin_csv(struct ttmon_export *x)
 	return 0;
 }
 
-static int row_csv(struct ttmon_export *x, unsigned int i, const json_t *const *values)
+static int row_csv(struct ttmon_export *x, unsigned int i, const struct ttmon_export_value *values)
 {
 	const struct ttmon_export_table *t = &x->tables[i];
 	FILE *f = x->files[i];
 
 	for (unsigned int c = 0; c < t->nr; c++) {
-		const char *text = json_string_value(values[c]);
-		long long v;
+		const char *text = values[c].text;
 
 		if (c)
 			putc(',', f);
 		if (!t->columns[c].text) {
-			if (integer_of(values[c], &v))
-				fprintf(f, "%lld", v);
+			if (values[c].known)
+				fprintf(f, "%" PRId64, values[c].n);
 			continue;
 		}
 		/* A text that is not known is empty, one that is empty is in quotes. */
@@ -210,7 +205,19 @@ static int row_csv(struct ttmon_export *x, unsigned int i, const json_t *const *
 	return ferror(f) ? -EIO : 0;
 }
 
-/* ---- both ---- */
+/* ---- all ---- */
+
+/* Past a second, once in a while; the line is taken away in the end. */
+static void progress(struct ttmon_export *x)
+{
+	uint64_t now = ttmon_mono_ns();
+	char n[TTMON_FMT_LEN];
+
+	if (now - x->begun_ns < NSEC_PER_SEC || now - x->shown_ns < NSEC_PER_SEC / 5)
+		return;
+	x->shown_ns = now;
+	fprintf(stderr, "\r%s rows\033[K", ttmon_fmt_count(n, sizeof(n), x->rows));
+}
 
 int ttmon_export_new(enum ttmon_export_format format, const char *dir, const struct ttmon_export_table *tables,
 		     unsigned int nr, struct ttmon_export **ret, char *why, size_t n)
@@ -224,6 +231,8 @@ int ttmon_export_new(enum ttmon_export_format format, const char *dir, const str
 		x->format = format;
 		x->tables = tables;
 		x->nr = nr;
+		x->begun_ns = ttmon_mono_ns();
+		x->shows = isatty(STDERR_FILENO);
 		strcpy(x->dir, dir);
 		if (mkdir(dir, 0777) && errno != EEXIST)
 			err = -errno;
@@ -231,7 +240,7 @@ int ttmon_export_new(enum ttmon_export_format format, const char *dir, const str
 	if (!err && format == TTMON_EXPORT_SQLITE)
 		err = load_sqlite(&x->sql);
 	if (!err)
-		err = format == TTMON_EXPORT_SQLITE ? begin_sqlite(x) : begin_csv(x);
+		err = format == TTMON_EXPORT_SQLITE ? begin_sqlite(x) : begin_files(x);
 	if (!err) {
 		*ret = x;
 		return 0;
@@ -244,9 +253,19 @@ int ttmon_export_new(enum ttmon_export_format format, const char *dir, const str
 	return err;
 }
 
-int ttmon_export_row(struct ttmon_export *x, unsigned int i, const json_t *const *values)
+int ttmon_export_row(struct ttmon_export *x, unsigned int i, const struct ttmon_export_value *values)
 {
-	return x->format == TTMON_EXPORT_SQLITE ? row_sqlite(x, i, values) : row_csv(x, i, values);
+	x->rows++;
+	if (x->shows && !(x->rows & 0x3fff))
+		progress(x);
+	switch (x->format) {
+	case TTMON_EXPORT_SQLITE:
+		return row_sqlite(x, i, values);
+	case TTMON_EXPORT_PARQUET:
+		return ttmon_parquet_row(x->parquet[i], values);
+	default:
+		return row_csv(x, i, values);
+	}
 }
 
 static void close_sqlite(struct sqlite *s)
@@ -273,6 +292,8 @@ int ttmon_export_finish(struct ttmon_export *x, FILE *f, char *why, size_t n)
 	if (sqlite && x->sql.exec(x->sql.db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
 		err = -EIO;
 	close_sqlite(&x->sql);
+	for (unsigned int i = 0; i < files && x->format == TTMON_EXPORT_PARQUET && !err; i++)
+		err = ttmon_parquet_finish(x->parquet[i]);
 	for (unsigned int i = 0; i < files && !sqlite; i++) {
 		errno = EIO;
 		if (fclose(x->files[i]) && !err)
@@ -297,8 +318,11 @@ void ttmon_export_drop(struct ttmon_export *x)
 
 	if (!x)
 		return;
+	if (x->shown_ns)
+		fprintf(stderr, "\r\033[K");
 	close_sqlite(&x->sql);
-	for (unsigned int i = 0; i < x->nr && x->format == TTMON_EXPORT_CSV; i++) {
+	for (unsigned int i = 0; i < x->nr && x->format != TTMON_EXPORT_SQLITE; i++) {
+		ttmon_parquet_free(x->parquet[i]);
 		if (x->files[i])
 			fclose(x->files[i]);
 		unlink(path_of(x, i, false, path));
