@@ -37,6 +37,9 @@ docdir ?= $(prefix)/share/doc/ttmon
 completionsdir ?= $(prefix)/share/bash-completion/completions
 zshdir ?= $(prefix)/share/zsh/site-functions
 fishdir ?= $(prefix)/share/fish/vendor_completions.d
+# Where Debian's python3 looks, for every version of it.
+pythondir ?= $(prefix)/lib/python3/dist-packages
+pydocdir ?= $(prefix)/share/doc/python3-ttmon
 sysconfdir ?= /etc
 # systemd reads /usr/local/lib/systemd/system too; where a distribution keeps its own it says itself.
 libdir_of = $(or $(if $(filter /usr,$(prefix)),$(shell $(PKG_CONFIG) --variable=$(1) systemd 2>/dev/null)),$(prefix)/lib/$(2))
@@ -264,7 +267,7 @@ $(addprefix $(O)/obj/tests/bench/bench_,probe.o place.o attach.o switch.o tt.o):
 $(O)/obj/tests/bench/bench_attribution.o: | $(O)/tests/bench/books.skel.h
 $(O)/tests/bench/bench_attribution: | $(O)/tests/standin/load
 $(O)/tests/bench/bench_tt: | $(O)/tests/standin/tt/e2b/libtt_metal.so
-$(O)/tests/bench/bench_smi: | $(O)/bin/ttmon
+$(O)/tests/bench/bench_smi $(O)/tests/bench/bench_export: | $(O)/bin/ttmon
 $(O)/tests/bench/bench_attach: | $(O)/tests/standin/lib/libcudart.so.13 $(O)/tests/standin/lib/libcuda.so.1
 
 # It probes a function of its own.
@@ -424,6 +427,13 @@ install: all man $(UNITS) install-libttmon ## DESTDIR and prefix=/usr/local as u
 	$(Q)$(INSTALL) -m 0644 systemd/tmpfiles.conf $(DESTDIR)$(tmpfilesdir)/ttmond.conf
 	$(Q)test -e $(DESTDIR)$(sysconfdir)/default/ttmond || $(INSTALL) -m 0644 systemd/ttmond.default $(DESTDIR)$(sysconfdir)/default/ttmond
 
+.PHONY: install-python
+install-python: ## the reader in Python (tools/python): pythondir=$(prefix)/lib/python3/dist-packages
+	$(Q)$(INSTALL) -d $(DESTDIR)$(pythondir)/ttmon $(DESTDIR)$(pydocdir)/examples
+	$(Q)$(INSTALL) -m 0644 $(wildcard tools/python/ttmon/*.py) $(DESTDIR)$(pythondir)/ttmon/
+	$(Q)$(INSTALL) -m 0644 tools/python/README.md $(DESTDIR)$(pydocdir)/
+	$(Q)$(INSTALL) -m 0644 $(wildcard tools/python/examples/*) $(DESTDIR)$(pydocdir)/examples/
+
 uninstall: ## remove what install put there, but for an /etc/default/ttmond that was changed
 	$(Q)rm -f $(addprefix $(DESTDIR),$(INSTALLED))
 	$(Q)! cmp -s systemd/ttmond.default $(DESTDIR)$(sysconfdir)/default/ttmond || rm -f $(DESTDIR)$(sysconfdir)/default/ttmond
@@ -431,8 +441,8 @@ uninstall: ## remove what install put there, but for an /etc/default/ttmond that
 		$(DESTDIR)$(docdir) 2>/dev/null || :
 
 .PHONY: deb
-deb: ## Debian packages: .output/ttmon-dkms_VERSION_all.deb (the kernel module) and .output/ttmon_VERSION_ARCH.deb
-	+$(Q)for script in dkms deb; do O='$(O)' MAKE='$(MAKE)' packaging/$$script.sh \
+deb: ## Debian packages in .output: ttmon-dkms (the kernel module), python3-ttmon (tools/python) and ttmon
+	+$(Q)for script in dkms python deb; do O='$(O)' MAKE='$(MAKE)' packaging/$$script.sh \
 		'$(or $(patsubst v%,%,$(GIT_VERSION)),$(VERSION))' || exit 1; done
 
 clean: ## remove .output
