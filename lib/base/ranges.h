@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * ranges.h: an ordered set of address ranges, each with a 32-bit value, with lookup by address. It is
- * a sorted array in blocks of 128: a range takes 12 bytes if added in order, 17 if added at random,
- * and a lookup is two binary searches.
+ * a sorted array in blocks of 128: a range takes 16 bytes if added in order, 23 if added at random,
+ * and a lookup is two searches.
  *
  * No two ranges begin at the same address. In a disjoint set the caller ensures that ranges do not
  * overlap. A set that may overlap is marked at init; stepping back from an address then stops where no
- * earlier range can reach it. The set does not store the end of each range, which the caller's record
- * has, but only upper bounds.
+ * earlier range can reach it. The set stores the end of a range up to 4 GiB, and only its start where it
+ * is longer: the caller's record has the end.
  */
 #ifndef TTMON_RANGES_H
 #define TTMON_RANGES_H
@@ -19,6 +19,7 @@ struct ttmon_ranges_block;
 struct ttmon_ranges_dir {
 	uint64_t first; /* start of the block's first range */
 	struct ttmon_ranges_block *b;
+	uint32_t n; /* its ranges */
 };
 
 struct ttmon_ranges {
@@ -32,7 +33,7 @@ struct ttmon_ranges {
 /* A position in the set, valid until the set is changed. */
 struct ttmon_ranges_pos {
 	uint32_t block, idx;
-	uint64_t start;
+	uint64_t start, end; /* end: UINT64_MAX for a range of 4 GiB or more */
 	uint32_t val;
 };
 
@@ -40,10 +41,7 @@ struct ttmon_ranges_pos {
 int ttmon_ranges_add(struct ttmon_ranges *r, uint64_t start, uint64_t end, uint32_t val) _must_check;
 /* Returns false if no range begins there. */
 bool ttmon_ranges_del(struct ttmon_ranges *r, uint64_t start);
-/*
- * Sets a new end of the range that begins at start. It has to be called when a range grows; shrinking
- * does not matter.
- */
+/* Sets a new end of the range that begins at start; no effect if there is none. */
 void ttmon_ranges_set_end(struct ttmon_ranges *r, uint64_t start, uint64_t end);
 /* Gets the value of the range that begins at start; false if there is none. */
 bool ttmon_ranges_get(const struct ttmon_ranges *r, uint64_t start, uint32_t *val);

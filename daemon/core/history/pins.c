@@ -22,11 +22,18 @@ static uint64_t limit_of(const struct ttmon_history *h, const struct walk *w)
 	return w->condensed ? ttmon_condensed_limit(h, &w->pos) : ttmon_rec_limit(ttmon_rec_at(h, w->pos.val));
 }
 
-static void settle(const struct ttmon_history *h, struct walk *w, const struct ttmon_alloc *self)
+/* Steps over what is not pinned, and what ends before lo. */
+static void settle(const struct ttmon_history *h, struct walk *w, const struct ttmon_alloc *self, uint64_t lo,
+		   uint64_t hi)
 {
-	while (w->at) {
-		const struct ttmon_alloc *a = w->condensed ? NULL : ttmon_rec_at(h, w->pos.val);
+	while (w->at && w->pos.start < hi) {
+		const struct ttmon_alloc *a;
 
+		if (w->pos.end <= lo) {
+			w->at = ttmon_ranges_next(w->r, &w->pos);
+			continue;
+		}
+		a = w->condensed ? NULL : ttmon_rec_at(h, w->pos.val);
 		if (a ? a != self && ttmon_method_pinned(a->method) : ttmon_condensed_pins(h, &w->pos))
 			return;
 		w->at = ttmon_ranges_next(w->r, &w->pos);
@@ -44,7 +51,7 @@ static uint64_t own_pages(const struct ttmon_history *h, const struct ttmon_hpro
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(w); i++) {
 		w[i].at = w[i].r && ttmon_ranges_seek(w[i].r, lo, &w[i].pos);
-		settle(h, &w[i], a);
+		settle(h, &w[i], a, lo, hi);
 	}
 	for (;;) {
 		struct walk *next = &w[0];
@@ -61,7 +68,7 @@ static uint64_t own_pages(const struct ttmon_history *h, const struct ttmon_hpro
 			own += start - covered;
 		covered = MAX(covered, MIN(end, hi));
 		next->at = ttmon_ranges_next(next->r, &next->pos);
-		settle(h, next, a);
+		settle(h, next, a, lo, hi);
 	}
 	if (hi > covered)
 		own += hi - covered;

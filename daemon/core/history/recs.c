@@ -81,9 +81,9 @@ struct ttmon_alloc *ttmon_rec_holding(const struct ttmon_history *h, const struc
 	if (!ttmon_ranges_floor(r, addr, &pos))
 		return NULL;
 	do {
-		struct ttmon_alloc *a = ttmon_rec_at(h, pos.val);
+		struct ttmon_alloc *a = addr < pos.end ? ttmon_rec_at(h, pos.val) : NULL;
 
-		if (addr < ttmon_rec_limit(a))
+		if (a && addr < ttmon_rec_limit(a))
 			return a;
 	} while (ttmon_ranges_back(r, addr, &pos));
 	return NULL;
@@ -98,11 +98,11 @@ struct ttmon_alloc *ttmon_rec_overlapping(const struct ttmon_history *h, const s
 	if (lo >= hi || !ttmon_ranges_seek(r, lo, &pos))
 		return NULL;
 	do {
-		struct ttmon_alloc *a = ttmon_rec_at(h, pos.val);
+		struct ttmon_alloc *a = pos.start < hi && pos.end > lo ? ttmon_rec_at(h, pos.val) : NULL;
 
 		if (pos.start >= hi)
 			return NULL;
-		if (ttmon_end_of(pos.start, a->size ? a->size : 1) > lo)
+		if (a && ttmon_end_of(pos.start, a->size ? a->size : 1) > lo)
 			return a;
 	} while (ttmon_ranges_next(r, &pos));
 	return NULL;

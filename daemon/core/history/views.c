@@ -156,10 +156,10 @@ static struct ttmon_alloc *look_in(const struct ttmon_history *h, const struct t
 	after = ttmon_ranges_next(r, &next);
 	do {
 		struct ttmon_alloc *a = ttmon_rec_at(h, pos.val);
-		uint64_t limit = ttmon_rec_limit(a);
+		uint64_t limit = pos.end == UINT64_MAX ? ttmon_rec_limit(a) : pos.end;
 
 		if (addr < limit) {
-			at->lo = MAX(at->lo, a->addr);
+			at->lo = MAX(at->lo, pos.start);
 			at->hi = MIN(at->hi, limit);
 			at->several = !first || (after && next.start < at->hi);
 			return a;
