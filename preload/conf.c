@@ -98,19 +98,28 @@ static bool nothing(void *ctx, const struct ttmon_run *run, const struct ttmon_r
 	return false;
 }
 
+static bool is_given(uint64_t key, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (key && conf.sites[i] == key)
+			return true;
+	return false;
+}
+
 /*
- * Collects the sites of a database whose stacks contain one of the functions. found[i] is set if
- * names[i] is in one.
+ * Collects the sites of a database whose stacks contain one of the functions, or whose key was given:
+ * here they are identified by `exact`. found[i] is set if names[i] is in one.
  */
-static int sites_of_names(const char *db, const struct list *names, bool *found, char *why, size_t n)
+static int sites_of_db(const char *db, const struct list *names, bool *found, char *why, size_t n)
 {
 	const struct ttmon_run_opts opts = { .want = nothing };
 	struct ttmon_run *run = NULL;
+	size_t given = conf.nr_sites;
 	int err = ttmon_run_load(db, &opts, &run, why, n);
 
 	for (size_t s = 0; !err && s < run->nr_sites; s++) {
 		const struct ttmon_run_site *site = &run->sites[s];
-		bool hit = false;
+		bool hit = is_given(site->key, given);
 
 		for (uint32_t f = 0; f < site->nframes; f++) {
 			const char *fn = run->frames[site->frame + f].fn;
@@ -192,8 +201,8 @@ static int read_sites(const char *text, const struct list *dbs)
 			names.item[0]);
 		return -EINVAL;
 	}
-	for (size_t i = 0; names.n && i < dbs->n; i++) {
-		err = sites_of_names(dbs->item[i], &names, found, why, sizeof(why));
+	for (size_t i = 0; i < dbs->n; i++) {
+		err = sites_of_db(dbs->item[i], &names, found, why, sizeof(why));
 		if (err) {
 			ttmon_pin_say("%s", why);
 			return err;

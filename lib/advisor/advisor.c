@@ -93,6 +93,7 @@ static int set_up(struct ttmon_advisor *adv, const struct ttmon_run *const *runs
 	const struct ttmon_cost cost = cost_of(runs, n, &given);
 	struct ttmon_profile_totals totals;
 	uint64_t pages = 0;
+	char why[256];
 	int err = ttmon_profile_new(runs, n, &cost, &adv->profile);
 
 	if (!err)
@@ -104,6 +105,8 @@ static int set_up(struct ttmon_advisor *adv, const struct ttmon_run *const *runs
 	adv->sites = totals.sites;
 	adv->peak_pin_bytes = pages * 4096;
 	err = ttmon_known_init(&adv->known, adv->profile);
+	if (!err)
+		err = ttmon_run_plumbing(NULL, &adv->known.plumbing, why, sizeof(why));
 	adv->ordinals.seed = adv->known.seed;
 	for (size_t i = 0; i < n && !err; i++)
 		err = ttmon_known_run(&adv->known, runs[i], &adv->ordinals);
@@ -126,6 +129,8 @@ static int load(struct ttmon_advisor *adv, const char *const *databases, size_t 
 
 	for (size_t i = 0; i < n && !err; i++)
 		err = databases[i] ? ttmon_run_load(databases[i], NULL, &runs[i], text, sizeof(text)) : -EINVAL;
+	if (!err)
+		err = ttmon_runs_align(runs, n);
 	if (!err)
 		err = set_up(adv, (const struct ttmon_run *const *)runs, n, o);
 	for (size_t i = 0; runs && i < n; i++)
@@ -284,6 +289,7 @@ static enum ttmon_verdict ask(struct ttmon_advisor *adv, const struct ttmon_wher
 	uint64_t inner = where->inner ? ttmon_known_inner(&adv->known, where->inner, size) : 0;
 
 	key.names = where->names;
+	key.near = where->near;
 	key.leaf = where->leaf;
 	key.exact = inner ? inner : where->exact;
 	key.ordinal = key.exact ? ttmon_ordinals_next(&adv->ordinals, key.exact, size) : TTMON_RUN_NONE;

@@ -67,6 +67,7 @@ bool ttmon_walk_tables(const struct ttmon_rows *rows, uint64_t gen, const void *
 struct ttmon_func {
 	uint64_t start, end; /* file offsets */
 	const char *name;    /* NULL: a function that no run knows */
+	bool plumbing;
 };
 
 /* The functions of one file. Freed when the advisor is closed. */
@@ -83,6 +84,8 @@ struct ttmon_obj {
 	uint8_t build_id[20];
 	uint8_t build_id_len;
 	bool left_out; /* belongs to CUDA or libttmon: not part of call sites */
+	bool plumbing;	  /* all of it: lib/base/plumbing.h */
+	bool interpreter; /* of Python */
 	char *path, *base;
 	const struct ttmon_funcs *funcs; /* NULL: only the names that the runs gave to its frames are used */
 };
@@ -128,7 +131,8 @@ const struct ttmon_func *ttmon_funcs_find(const struct ttmon_funcs *f, uint64_t 
 struct ttmon_known {
 	uint64_t seed;
 	const struct ttmon_profile *profile; /* NULL: no database */
-	struct ttmon_hmap frames; /* from the hash of a frame to a pointer to its function's name; 0: it has none */
+	struct ttmon_plumbing *plumbing;     /* patterns of the user; NULL: none */
+	struct ttmon_hmap frames; /* from the hash of a frame to its struct ttmon_run_frame in the profile */
 	struct ttmon_hmap fns;	  /* from the hash of a function's name to a pointer to it */
 	struct ttmon_hmap builds; /* from the hash of a build-id to BUILD_* */
 	struct ttmon_hmap bases;  /* from the hash of an object's base name to BUILD_* */
@@ -136,7 +140,7 @@ struct ttmon_known {
 	struct ttmon_hmap inner;
 };
 #define TTMON_BUILD_CUDA  1u /* not part of call sites */
-#define TTMON_BUILD_INNER 2u /* has the innermost frame of some site, with a function name */
+#define TTMON_BUILD_INNER 2u /* has the innermost own frame of some site, with a function name */
 
 /* Fills in what comes from the profile, which must outlive it. Returns 0 or -ENOMEM. */
 int ttmon_known_init(struct ttmon_known *k, const struct ttmon_profile *profile) _must_check;
@@ -158,7 +162,8 @@ static inline uint64_t ttmon_hash_build(const uint8_t *build_id, uint8_t len)
 struct ttmon_where {
 	uint64_t exact;
 	uint64_t names;
-	uint64_t leaf;	/* hash of the names, innermost frame only */
+	uint64_t near;
+	uint64_t leaf;	/* hash of the names, innermost own frame only */
 	uint64_t inner; /* by the innermost function; 0 if a run knows exact */
 };
 /* frames: return addresses, innermost first. Neither allocates nor locks. */
@@ -174,7 +179,7 @@ void ttmon_where_of(const struct ttmon_known *k, const struct ttmon_objs *objs, 
 struct ttmon_advisor_seen {
 	_Alignas(64) _Atomic uint64_t key[TTMON_SEEN_WAYS];
 	struct {
-		_Atomic uint64_t exact, names, leaf, inner;
+		_Atomic uint64_t exact, names, near, leaf, inner;
 	} v[TTMON_SEEN_WAYS];
 };
 struct ttmon_seens {

@@ -7,7 +7,7 @@
 
 LIBTTMON_SRC := $(call below,lib/advisor) $(wildcard lib/read/run*.c lib/pin/profile*.c lib/pin/groups.c lib/verdict/*.c) lib/read/client.c lib/read/db.c lib/read/programs.c lib/os/elf.c lib/os/proc.c \
 		$(addprefix lib/unwind/,cfi.c walk.c mapped.c) \
-		$(addprefix lib/base/,hmap.c names.c hash.c fmt.c)
+		$(addprefix lib/base/,hmap.c names.c hash.c fmt.c plumbing.c)
 LIBTTMON_DIR := $(O)/libttmon
 LIBTTMON_CFLAGS = $(filter-out -fPIE,$(CFLAGS_ALL)) $(CFLAGS_plain) -fPIC -fno-omit-frame-pointer -fvisibility=hidden \
 		   -ffunction-sections -fdata-sections

@@ -26,6 +26,7 @@
 
 struct reading {
 	const struct ttmon_known *known;
+	const struct ttmon_obj *obj;
 	const struct ttmon_elf *elf;
 	const char *strings;
 	uint64_t strings_len;
@@ -64,6 +65,8 @@ static int func_seen(void *ctx, const Elf64_Sym *sym)
 		.start = sym->st_value - seg->vaddr + seg->off,
 		.name = known_name(r->known, r->strings + sym->st_name),
 	};
+	r->v[r->n].plumbing = r->obj->plumbing ||
+			      ttmon_plumbing_native(r->known->plumbing, r->obj->path, r->strings + sym->st_name);
 	r->v[r->n].end = r->v[r->n].start + (sym->st_size ? MIN(sym->st_size, left) : left);
 	/*
 	 * Of those at one address the global one is what it is called; the rank is in the low bits until they
@@ -124,7 +127,7 @@ static int read_funcs(const struct ttmon_known *k, const struct ttmon_obj *o, in
 	_cleanup_free_ char *strings = NULL;
 	struct ttmon_obj file = { 0 };
 	const Elf64_Shdr *symtab, *strtab;
-	struct reading r = { .known = k, .elf = &elf };
+	struct reading r = { .known = k, .obj = o, .elf = &elf };
 	int err = ttmon_elf_open(fd, &elf);
 
 	if (err)
@@ -423,6 +426,8 @@ int ttmon_objs_take(const struct ttmon_known *known, const struct ttmon_objs *be
 		if (err)
 			return err;
 		o->objs[i].left_out = is_left_out(known, &o->objs[i]);
+		o->objs[i].plumbing = ttmon_plumbing_native(known->plumbing, o->objs[i].path, NULL);
+		o->objs[i].interpreter = ttmon_plumbing_is_interpreter(o->objs[i].path);
 		err = give_funcs(known, &o->objs[i], i == 0, funcs);
 		if (err)
 			return err;

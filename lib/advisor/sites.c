@@ -4,10 +4,12 @@
  *
  * The frames are the same that the tracer would have (daemon/core/history/sites.c): each is looked up
  * by the byte before the return address; frames outside any file, and leading frames in CUDA and
- * libttmon, are left out. Three hashes are made of them:
+ * libttmon, are left out. Of those that are the program's own (lib/base/plumbing.h) the hashes of
+ * lib/read/run.h are made:
  *
- *	exact	of build-ids and offsets: the site's key in a database
+ *	exact	of build-ids and offsets
  *	names	of the functions' names: it survives a rebuild
+ *	near	of the names and the places in the functions: it survives one that does not change them
  *	inner	exact, but for the innermost frame, of which only the function counts: an allocator
  *		looks up the advice at another place than it allocates
  *
@@ -61,7 +63,7 @@ static int know_frame(struct ttmon_known *k, const struct ttmon_run_object *o, c
 	int err = know_object(k, o, inner && f->fn);
 
 	if (!err && frame)
-		err = ttmon_hmap_put(&k->frames, frame ^ k->seed, (uint64_t)(uintptr_t)f->fn);
+		err = ttmon_hmap_put(&k->frames, frame ^ k->seed, (uint64_t)(uintptr_t)f);
 	if (!err && f->fn)
 		err = ttmon_hmap_put(&k->fns, ttmon_site_hash_name(TTMON_FNV_BASIS, f->fn) ^ k->seed,
 				     (uint64_t)(uintptr_t)f->fn);
@@ -75,6 +77,7 @@ int ttmon_known_init(struct ttmon_known *k, const struct ttmon_profile *profile)
 		k->seed = ttmon_mix64((uint64_t)(uintptr_t)k);
 	for (size_t i = 0; profile && i < ttmon_profile_sites(profile); i++) {
 		struct ttmon_profile_site site;
+		bool inner = true;
 
 		ttmon_profile_get_site(profile, i, &site);
 		for (uint32_t j = 0; j < site.nframes; j++) {
@@ -82,8 +85,9 @@ int ttmon_known_init(struct ttmon_known *k, const struct ttmon_profile *profile)
 			const struct ttmon_run_object *o =
 				f->object == TTMON_RUN_NONE ? NULL : ttmon_profile_object(profile, f->object);
 
-			if (o && know_frame(k, o, f, j == 0) < 0)
+			if (o && know_frame(k, o, f, inner && !f->plumbing) < 0)
 				return -ENOMEM;
+			inner &= f->plumbing;
 		}
 	}
 	return 0;
@@ -92,17 +96,22 @@ int ttmon_known_init(struct ttmon_known *k, const struct ttmon_profile *profile)
 /* Returns the hash of a site by its innermost function; 0: that function has no name. */
 static uint64_t inner_of(const struct ttmon_run *run, const struct ttmon_run_site *site)
 {
-	uint32_t n = MIN(site->nframes, TTMON_RUN_KEY_FRAMES);
 	uint64_t hash = TTMON_FNV_BASIS;
+	uint32_t own = 0;
 
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < site->nframes && own < TTMON_RUN_KEY_FRAMES; i++) {
 		const struct ttmon_run_frame *f = &run->frames[site->frame + i];
 
-		if (f->object >= run->nr_objects || (!i && (!f->fn || f->delta > f->offset)))
+		if (f->plumbing)
+			continue;
+		/* Lines of Python are not seen here. */
+		if (f->object >= run->nr_objects || run->objects[f->object].python ||
+		    (!own && (!f->fn || f->delta > f->offset)))
 			return 0;
-		hash = frame_hash(hash, &run->objects[f->object], i ? f->offset : f->offset - f->delta);
+		hash = frame_hash(hash, &run->objects[f->object], own ? f->offset : f->offset - f->delta);
+		own++;
 	}
-	return n ? hash : 0;
+	return own ? hash : 0;
 }
 
 /* If a second site has the same hash, it identifies neither. */
@@ -144,6 +153,7 @@ int ttmon_known_run(struct ttmon_known *k, const struct ttmon_run *run, struct t
 
 void ttmon_known_fini(struct ttmon_known *k)
 {
+	ttmon_plumbing_free(k->plumbing);
 	ttmon_hmap_fini(&k->frames);
 	ttmon_hmap_fini(&k->fns);
 	ttmon_hmap_fini(&k->builds);
@@ -187,22 +197,29 @@ static uint64_t hash_place(uint64_t hash, const struct place *p, uint64_t offset
 	return ttmon_site_hash_frame(hash, p->obj->build_id, p->obj->build_id_len, offset);
 }
 
-/* Finds the name of a frame in a run; false: no run has the frame. *name NULL: it has no name. */
-static bool name_of(const struct ttmon_known *k, const struct place *p, const char **name)
+/* What is known of a frame. */
+struct known_frame {
+	bool known; /* a run has it, or the file was read */
+	bool plumbing;
+	const char *name; /* NULL: it has none, or no run has this function */
+	uint64_t delta;	  /* distance from the function's beginning; with a name */
+};
+
+static struct known_frame look_up(const struct ttmon_known *k, const struct place *p)
 {
 	uint64_t frame = hash_place(TTMON_FNV_BASIS, p, p->offset);
 	uint64_t at = frame ? ttmon_hmap_get(&k->frames, frame ^ k->seed) : TTMON_HMAP_NONE;
+	const struct ttmon_run_frame *r = (const struct ttmon_run_frame *)(uintptr_t)at;
 	const struct ttmon_func *f;
 
-	if (at != TTMON_HMAP_NONE) {
-		*name = (const char *)(uintptr_t)at;
-		return true;
-	}
+	if (at != TTMON_HMAP_NONE)
+		return (struct known_frame){ true, r->plumbing, r->fn, r->delta };
 	if (!p->obj->funcs)
-		return false;
+		return (struct known_frame){ false, p->obj->plumbing, NULL, 0 };
 	f = ttmon_funcs_find(p->obj->funcs, p->offset);
-	*name = f ? f->name : NULL;
-	return !f || f->name;
+	if (!f)
+		return (struct known_frame){ true, p->obj->plumbing, NULL, 0 };
+	return (struct known_frame){ f->name != NULL, f->plumbing, f->name, p->offset - f->start };
 }
 
 /* Returns the hash of the innermost frame's function; 0: not known. */
@@ -213,33 +230,66 @@ static uint64_t inner_begin(const struct place *p)
 	return f ? hash_place(TTMON_FNV_BASIS, p, f->start) : 0;
 }
 
+/* The hashes so far, of `own` frames that are the program's own. */
+struct hashes {
+	uint64_t exact, part; /* part: `exact` of fewer frames that a run has as the innermost part of a stack */
+	uint64_t names, near, leaf, inner;
+	unsigned int own;
+	bool named, names_on, near_on;
+};
+
+static void add_frame(const struct ttmon_known *k, const struct place *p, struct hashes *h)
+{
+	struct known_frame f = look_up(k, p);
+
+	if (f.plumbing)
+		return;
+	h->exact = hash_place(h->exact, p, p->offset);
+	if (ttmon_profile_has_inner_part(k->profile, h->exact))
+		h->part = h->exact;
+	h->inner = h->own ? hash_place(h->inner, p, p->offset) : inner_begin(p);
+	h->names_on &= f.known;
+	h->near_on &= f.name != NULL;
+	if (!h->own && f.name)
+		h->leaf = ttmon_site_hash_name(TTMON_FNV_BASIS, f.name);
+	if (h->names_on)
+		h->names = ttmon_site_hash_name(h->names, f.name ? f.name : p->obj->base);
+	if (h->near_on)
+		h->near = ttmon_site_hash_near(h->near, f.name, f.delta);
+	h->named |= f.name != NULL;
+	h->own++;
+}
+
 void ttmon_where_of(const struct ttmon_known *k, const struct ttmon_objs *objs, const uint64_t *frames, unsigned int n,
 		    struct ttmon_where *ret)
 {
-	uint64_t exact = TTMON_FNV_BASIS, names = TTMON_FNV_BASIS, inner = 0;
-	bool named = false, names_on = true;
+	struct hashes h = { TTMON_FNV_BASIS, 0, TTMON_FNV_BASIS, TTMON_FNV_BASIS, 0, 0, 0, false, true, true };
 	struct place at[TTMON_WALK_MAX];
+	bool python = false;
 
 	*ret = (struct ttmon_where){ 0 };
-	n = MIN(locate(objs, frames, MIN(n, TTMON_WALK_MAX), at), TTMON_RUN_KEY_FRAMES);
-	if (!n)
-		return;
+	n = locate(objs, frames, MIN(n, TTMON_WALK_MAX), at);
 	for (unsigned int i = 0; i < n; i++) {
-		const char *name = NULL;
-
-		exact = hash_place(exact, &at[i], at[i].offset);
-		inner = i ? hash_place(inner, &at[i], at[i].offset) : inner_begin(&at[i]);
-		names_on = names_on && name_of(k, &at[i], &name);
-		if (!i && name)
-			ret->leaf = ttmon_site_hash_name(TTMON_FNV_BASIS, name);
-		if (names_on)
-			names = ttmon_site_hash_name(names, name ? name : at[i].obj->base);
-		named |= name != NULL;
+		python |= at[i].obj->interpreter;
+		if (h.own < TTMON_RUN_KEY_FRAMES)
+			add_frame(k, &at[i], &h);
 	}
-	ret->exact = exact;
-	ret->names = names_on && named ? names : 0;
-	if (!exact || !ttmon_profile_has_site(k->profile, exact))
-		ret->inner = inner;
+	if (!h.own)
+		return;
+	ret->exact = h.exact;
+	ret->names = h.names_on && h.named ? h.names : 0;
+	if (python) {
+		/* The lines belong to the site, and are not seen here. */
+		ret->exact = ttmon_site_hash_python(ret->exact);
+		ret->names = ttmon_site_hash_python(ret->names);
+		return;
+	}
+	ret->near = h.near_on ? h.near : 0;
+	ret->leaf = h.leaf;
+	if (ttmon_profile_has_site(k->profile, h.exact))
+		return;
+	ret->exact = h.part ? h.part : h.exact;
+	ret->inner = h.part ? 0 : h.inner;
 }
 
 /* ---- stacks that were seen ---- */
@@ -284,6 +334,7 @@ bool ttmon_seens_get(const struct ttmon_seens *s, uint64_t key, struct ttmon_whe
 			continue;
 		ret->exact = atomic_load_explicit(&set->v[i].exact, memory_order_acquire);
 		ret->names = atomic_load_explicit(&set->v[i].names, memory_order_acquire);
+		ret->near = atomic_load_explicit(&set->v[i].near, memory_order_acquire);
 		ret->leaf = atomic_load_explicit(&set->v[i].leaf, memory_order_acquire);
 		ret->inner = atomic_load_explicit(&set->v[i].inner, memory_order_acquire);
 		if (atomic_load_explicit(&set->key[i], memory_order_relaxed) == key)
@@ -313,6 +364,7 @@ void ttmon_seens_put(struct ttmon_seens *s, uint64_t key, const struct ttmon_whe
 		return;
 	atomic_store_explicit(&set->v[at].exact, where->exact, memory_order_release);
 	atomic_store_explicit(&set->v[at].names, where->names, memory_order_release);
+	atomic_store_explicit(&set->v[at].near, where->near, memory_order_release);
 	atomic_store_explicit(&set->v[at].leaf, where->leaf, memory_order_release);
 	atomic_store_explicit(&set->v[at].inner, where->inner, memory_order_release);
 	atomic_store_explicit(&set->key[at], key, memory_order_release);

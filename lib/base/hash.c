@@ -31,3 +31,15 @@ uint64_t ttmon_site_hash_name(uint64_t hash, const char *name)
 	/* The hash includes a NUL at the end: "ab", "c" must differ from "a", "bc". */
 	return ttmon_fnv(ttmon_fnv(hash, name, plain_length(name)), "", 1);
 }
+
+uint64_t ttmon_site_hash_near(uint64_t hash, const char *name, uint64_t delta)
+{
+	return ttmon_fnv_u64(ttmon_site_hash_name(hash, name), delta);
+}
+
+uint64_t ttmon_site_hash_python(uint64_t hash)
+{
+	static const char word[] = "lines of Python";
+
+	return hash ? ttmon_fnv(hash, word, sizeof(word)) : 0;
+}

@@ -39,5 +39,12 @@ static inline uint64_t ttmon_fnv_u64(uint64_t hash, uint64_t v)
 uint64_t ttmon_site_hash_frame(uint64_t hash, const uint8_t *build_id, uint8_t build_id_len, uint64_t offset);
 /* name: the function, or the base name of the object. */
 uint64_t ttmon_site_hash_name(uint64_t hash, const char *name);
+/* The same with the distance from the function's beginning. */
+uint64_t ttmon_site_hash_near(uint64_t hash, const char *name, uint64_t delta);
+/*
+ * Ends any of these hashes if lines of Python belong to the stack that are not known: such a site is
+ * another one than a stack with the same native frames alone.
+ */
+uint64_t ttmon_site_hash_python(uint64_t hash);
 
 #endif

@@ -40,6 +40,12 @@ bool ttmon_profile_way_key(const struct ttmon_profile *p, enum ttmon_profile_way
 	case TTMON_WAY_SITE_ANY:
 		*ret = mix(p, way, key->exact, 0, 0);
 		return key->exact != 0;
+	case TTMON_WAY_NEAR:
+		*ret = mix(p, way, key->near, size_class(key->size), 0);
+		return key->near != 0;
+	case TTMON_WAY_NEAR_ANY:
+		*ret = mix(p, way, key->near, 0, 0);
+		return key->near != 0;
 	case TTMON_WAY_NAMES:
 		*ret = mix(p, way, key->names, size_class(key->size), 0);
 		return key->names != 0;
@@ -193,6 +199,7 @@ void ttmon_profile_key_of(const struct ttmon_run *run, const struct ttmon_run_al
 	*ret = (struct ttmon_profile_key){
 		.exact = s->exact,
 		.names = s->names,
+		.near = s->near,
 		.leaf = s->leaf,
 		.name = name,
 		.size = a->size,
@@ -210,6 +217,13 @@ void ttmon_profile_get_totals(const struct ttmon_profile *p, struct ttmon_profil
 bool ttmon_profile_has_site(const struct ttmon_profile *p, uint64_t exact)
 {
 	return exact && slot_of(p, ttmon_profile_has_key(p, exact)) != TTMON_RUN_NONE;
+}
+
+bool ttmon_profile_has_inner_part(const struct ttmon_profile *p, uint64_t exact)
+{
+	uint32_t at = exact ? slot_of(p, ttmon_profile_has_key(p, exact)) : TTMON_RUN_NONE;
+
+	return at != TTMON_RUN_NONE && p->sites[at].by_depth;
 }
 
 size_t ttmon_profile_sites(const struct ttmon_profile *p)

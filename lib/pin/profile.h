@@ -9,10 +9,11 @@
  * from the strictest:
  *	EXACT	exact frames, size, ordinal within (process, site, size); or name, size and ordinal
  *	SITE	exact frames and size (or name and size): all ordinals together
- *	NAMES	exact frames with another size; function names of the frames and size class (the power
- *		of two at or above the size); else only the innermost function and size class, if the
- *		runs know one way to it (in a rebuilt program other functions may be inlined further
- *		out); else only the names
+ *	NAMES	exact frames with another size; function names of the frames and places in the functions
+ *		(`near` of lib/read/run.h) with the size class (the power of two at or above the size),
+ *		else with any size; function names and size class; else only the names; else only the
+ *		innermost function and size class, if the runs know one way to it (in a rebuilt program
+ *		other functions may be inlined further out)
  *	ORDER	API, size and position among the allocations of that API, if the frames have no names
  *
  * The two strictest levels claim that this is the same allocation, so they are only used where the
@@ -65,7 +66,7 @@ struct ttmon_profile;
  * The key of a lookup. Hashes as in lib/read/run.h; 0: not known. name: the allocator's own, or NULL.
  */
 struct ttmon_profile_key {
-	uint64_t exact, names, leaf;
+	uint64_t exact, names, near, leaf;
 	const char *name;
 	uint64_t size;
 	uint32_t ordinal; /* within process, site (or name) and size */
@@ -124,6 +125,11 @@ void ttmon_profile_get_totals(const struct ttmon_profile *p, struct ttmon_profil
  */
 bool ttmon_profile_has_site(const struct ttmon_profile *p, uint64_t exact);
 /*
+ * The same, if only these frames were traced of a longer stack: they are the innermost part of what a
+ * deeper walk finds.
+ */
+bool ttmon_profile_has_inner_part(const struct ttmon_profile *p, uint64_t exact);
+/*
  * The frames of all sites, for the same purpose: object base name, build-id, offset, function.
  * Borrowed.
  */
@@ -131,7 +137,8 @@ size_t ttmon_profile_sites(const struct ttmon_profile *p);
 struct ttmon_profile_site {
 	uint64_t exact, names;
 	const struct ttmon_run_frame *frames; /* object: index for ttmon_profile_object() */
-	uint32_t nframes;		      /* TTMON_RUN_KEY_FRAMES at most */
+	uint32_t nframes;		      /* up to the last one that identifies it; some are plumbing */
+	bool by_depth;
 };
 void ttmon_profile_get_site(const struct ttmon_profile *p, size_t i, struct ttmon_profile_site *ret);
 const struct ttmon_run_object *ttmon_profile_object(const struct ttmon_profile *p, uint32_t i);

@@ -736,7 +736,9 @@ static int put_object(struct copy *c, const struct ttmon_run_object *o, uint32_t
 
 static int put_frame(struct copy *c, const struct ttmon_run *run, const struct ttmon_run_frame *f)
 {
-	struct ttmon_run_frame out = { .object = TTMON_RUN_NONE, .offset = f->offset, .delta = f->delta };
+	struct ttmon_run_frame out = {
+		.object = TTMON_RUN_NONE, .offset = f->offset, .delta = f->delta, .plumbing = f->plumbing
+	};
 	uint64_t fn = f->fn ? put_text(c, f->fn) : 0;
 	int err = 0;
 
@@ -757,15 +759,21 @@ static int put_frame(struct copy *c, const struct ttmon_run *run, const struct t
 static int put_site(struct copy *c, const struct ttmon_run *run, const struct ttmon_run_site *s)
 {
 	uint64_t key = ttmon_mix64(s->exact ^ c->p->seed) ^ ttmon_mix64(s->names);
-	uint32_t n = MIN(s->nframes, (uint32_t)TTMON_RUN_KEY_FRAMES);
+	uint32_t n = 0;
 
+	for (uint32_t own = 0; n < s->nframes && own < TTMON_RUN_KEY_FRAMES; n++)
+		own += !run->frames[s->frame + n].plumbing;
 	if ((!s->exact && !s->names) || ttmon_hmap_get(&c->sites, key) != TTMON_HMAP_NONE)
 		return 0;
 	if (ttmon_hmap_put(&c->sites, key, c->nr_sites) < 0)
 		return -ENOMEM;
 	if (c->p->sites)
 		c->p->sites[c->nr_sites] = (struct ttmon_profile_site){
-			.exact = s->exact, .names = s->names, .frames = c->p->frames + c->nr_frames, .nframes = n
+			.exact = s->exact,
+			.names = s->names,
+			.frames = c->p->frames + c->nr_frames,
+			.nframes = n,
+			.by_depth = s->by_depth,
 		};
 	c->nr_sites++;
 	for (uint32_t i = 0; i < n; i++) {
@@ -813,9 +821,10 @@ int ttmon_profile_new(const struct ttmon_run *const *runs, size_t n, const struc
 		      struct ttmon_profile **ret)
 {
 	/* The ways that find out about ordinals and sizes come before the stricter ways that use this. */
-	static const enum ttmon_profile_way order[] = { TTMON_WAY_NAME_SITE, TTMON_WAY_SITE,	  TTMON_WAY_NAME_EXACT,
-							TTMON_WAY_EXACT,     TTMON_WAY_SITE_ANY,  TTMON_WAY_NAMES,
-							TTMON_WAY_LEAF,	     TTMON_WAY_NAMES_ANY, TTMON_WAY_ORDER };
+	static const enum ttmon_profile_way order[] = { TTMON_WAY_NAME_SITE,  TTMON_WAY_SITE,	  TTMON_WAY_NAME_EXACT,
+							TTMON_WAY_EXACT,      TTMON_WAY_SITE_ANY, TTMON_WAY_NEAR,
+							TTMON_WAY_NEAR_ANY,   TTMON_WAY_NAMES,	  TTMON_WAY_LEAF,
+							TTMON_WAY_NAMES_ANY,  TTMON_WAY_ORDER };
 	_cleanup_(ttmon_profile_freep) struct ttmon_profile *p = NULL;
 	_cleanup_(maker_fini) struct maker m = { .runs = runs, .nr_runs = n, .cost = *cost };
 	int err;

@@ -37,6 +37,7 @@ struct ttmon_run_loader {
 	struct ttmon_run *run;
 	struct ttmon_db *db;
 	const struct ttmon_run_opts *opts;
+	const struct ttmon_plumbing *plumbing;
 	struct ttmon_hmap objects;  /* from the id in the file to the index */
 	struct ttmon_hmap ordinals; /* of names, and of sites that look the same */
 	bool *shared;		    /* for sites: another site of this run has the same exact frames */
@@ -52,6 +53,7 @@ struct ttmon_run_loader {
 #define CHUNK	  (64u << 10)
 #define PAGE	  4096u
 #define MAX_PAGES (1ULL << 38)
+#define PLUMBING_BYTES (1u << 20) /* the most of a file with patterns */
 #define MAX_ID	  128 /* the longest id that ttmond writes has 80 bytes */
 
 /* cudaHostAlloc and cudaHostRegister: portable, mapped, write-combined or I/O memory. */
@@ -488,39 +490,86 @@ static bool is_main(const char *fn)
 	return fn && (!strcmp(fn, "main") || !strcmp(fn, "__libc_start_main") || !strcmp(fn, "_start"));
 }
 
+static bool is_python(const struct ttmon_run *run, const struct ttmon_run_frame *f)
+{
+	return f->object != TTMON_RUN_NONE && run->objects[f->object].python;
+}
+
+/* One row of a site: object, offset, symbol. */
+static int read_frame(struct ttmon_run_loader *l, const json_t *row, struct ttmon_run_frame *f)
+{
+	const struct ttmon_run *run = l->run;
+	const struct ttmon_run_object *o = NULL;
+	uint64_t id = 0, at = TTMON_HMAP_NONE;
+	int err = read_symbol(l, json_string_value(json_array_get(row, 2)), f);
+
+	if (err)
+		return err;
+	ttmon_db_value(json_array_get(row, 1), &f->offset);
+	if (ttmon_db_value(json_array_get(row, 0), &id) && id)
+		at = ttmon_hmap_get(&l->objects, hash_of(run, id));
+	f->object = at < run->nr_objects ? (uint32_t)at : TTMON_RUN_NONE;
+	if (f->object == TTMON_RUN_NONE)
+		return 0;
+	o = &run->objects[f->object];
+	f->plumbing = o->python ? ttmon_plumbing_python(l->plumbing, o->path)
+				: o->cuda || ttmon_plumbing_native(l->plumbing, o->path, f->fn);
+	return 0;
+}
+
+/* The hashes of a site so far, and whether each is known. */
+struct hashes {
+	uint64_t exact, names, near;
+	bool named, near_known;
+};
+
+static void add_frame(const struct ttmon_run *run, const struct ttmon_run_frame *f, struct hashes *h)
+{
+	const struct ttmon_run_object *o = f->object == TTMON_RUN_NONE ? NULL : &run->objects[f->object];
+	/* A line of Python moves with its function, and the build-id of that says whether it is the same. */
+	uint64_t at = o && o->python ? f->delta : f->offset;
+	const char *name = f->fn ? f->fn : o ? o->base : "?";
+
+	h->exact = ttmon_site_hash_frame(h->exact, o ? o->build_id : NULL, o ? o->build_id_len : 0, at);
+	h->names = ttmon_site_hash_name(h->names, name);
+	h->near = ttmon_site_hash_near(h->near, name, f->delta);
+	h->named |= f->fn != NULL;
+	h->near_known &= f->fn != NULL;
+}
+
 static int read_frames(struct ttmon_run_loader *l, const json_t *list, struct ttmon_run_site *s)
 {
+	struct hashes h = { TTMON_FNV_BASIS, TTMON_FNV_BASIS, TTMON_FNV_BASIS, false, true };
 	struct ttmon_run *run = l->run;
-	uint64_t exact = TTMON_FNV_BASIS, names = TTMON_FNV_BASIS;
-	bool named = false;
+	bool interpreter = false, python = false;
 
 	for (uint32_t i = 0; i < s->nframes; i++) {
-		const json_t *row = json_array_get(list, i);
 		struct ttmon_run_frame *f = &run->frames[s->frame + i];
-		const struct ttmon_run_object *o = NULL;
-		uint64_t id = 0, at = TTMON_HMAP_NONE;
-		int err = read_symbol(l, json_string_value(json_array_get(row, 2)), f);
+		int err = read_frame(l, json_array_get(list, i), f);
 
 		if (err)
 			return err;
-		ttmon_db_value(json_array_get(row, 1), &f->offset);
-		if (ttmon_db_value(json_array_get(row, 0), &id) && id)
-			at = ttmon_hmap_get(&l->objects, hash_of(run, id));
-		f->object = at < run->nr_objects ? (uint32_t)at : TTMON_RUN_NONE;
-		if (f->object != TTMON_RUN_NONE)
-			o = &run->objects[f->object];
 		s->in_main |= is_main(f->fn);
-		if (i >= TTMON_RUN_KEY_FRAMES)
+		python |= is_python(run, f);
+		interpreter |= f->object != TTMON_RUN_NONE &&
+			       ttmon_plumbing_is_interpreter(run->objects[f->object].path);
+		if (f->plumbing)
 			continue;
-		exact = ttmon_site_hash_frame(exact, o ? o->build_id : NULL, o ? o->build_id_len : 0, f->offset);
-		names = ttmon_site_hash_name(names, f->fn ? f->fn : o ? o->base : "?");
-		named |= f->fn != NULL;
+		if (!s->own && f->fn)
+			s->leaf = ttmon_site_hash_name(TTMON_FNV_BASIS, f->fn);
+		if (s->own++ < TTMON_RUN_KEY_FRAMES)
+			add_frame(run, f, &h);
 	}
-	s->cut = s->nframes > TTMON_RUN_KEY_FRAMES;
-	s->exact = s->nframes ? exact : 0;
-	s->names = named ? names : 0;
-	if (s->nframes && run->frames[s->frame].fn)
-		s->leaf = ttmon_site_hash_name(TTMON_FNV_BASIS, run->frames[s->frame].fn);
+	s->cut = s->own > TTMON_RUN_KEY_FRAMES;
+	s->exact = s->own ? h.exact : 0;
+	s->names = s->own && h.named ? h.names : 0;
+	s->near = s->own && h.near_known ? h.near : 0;
+	if (interpreter && !python) {
+		s->cut = true;
+		s->exact = ttmon_site_hash_python(s->exact);
+		s->names = ttmon_site_hash_python(s->names);
+		s->near = s->leaf = 0;
+	}
 	return 0;
 }
 
@@ -528,27 +577,56 @@ static int read_frames(struct ttmon_run_loader *l, const json_t *list, struct tt
  * A stack that may be wrong does not identify a site, and one that was cut may belong to several. A
  * stack without this information is taken to be as reliable as frame pointers are.
  */
-static void judge_stack(const json_t *stack, struct ttmon_run_site *s)
+static void judge_stack(const struct ttmon_run *run, const json_t *stack, struct ttmon_run_site *s)
 {
 	const char *by = ttmon_db_str(stack, "by", ""), *end = ttmon_db_str(stack, "end", "");
 
-	if (!strcmp(by, "unchecked") || !strcmp(by, "guessed") || !strcmp(by, "python_unknown"))
-		s->exact = s->names = 0;
+	if (!strcmp(by, "unchecked") || !strcmp(by, "guessed") || !strcmp(by, "python_unknown")) {
+		s->exact = s->names = s->near = 0;
+		/* The innermost frame is certain. */
+		if (s->nframes && run->frames[s->frame].plumbing)
+			s->leaf = 0;
+	}
+	s->by_depth = !strcmp(end, "depth") && s->own < TTMON_RUN_KEY_FRAMES;
 	if (*end && strcmp(end, "complete") != 0 && strcmp(end, "depth") != 0)
 		s->cut = true;
 }
 
+/* Returns whether the first n of their own frames are the same: for Python the lines, too. */
+static bool same_lines(const struct ttmon_run *run, const struct ttmon_run_site *a, const struct ttmon_run_site *b)
+{
+	uint32_t i = 0, j = 0;
+
+	for (uint32_t n = 0; n < TTMON_RUN_KEY_FRAMES; n++, i++, j++) {
+		const struct ttmon_run_frame *x, *y;
+
+		while (i < a->nframes && run->frames[a->frame + i].plumbing)
+			i++;
+		while (j < b->nframes && run->frames[b->frame + j].plumbing)
+			j++;
+		if (i == a->nframes || j == b->nframes)
+			return i == a->nframes && j == b->nframes;
+		x = &run->frames[a->frame + i];
+		y = &run->frames[b->frame + j];
+		if (is_python(run, x) && x->offset != y->offset)
+			return false;
+	}
+	return true;
+}
+
 /*
- * Sites can differ in deeper frames than those of the key: the file distinguishes them, but a lookup
- * by the key cannot.
+ * Sites can differ in plumbing, and in deeper frames than those of the key: the file distinguishes
+ * them, but a lookup by the key cannot. Two lines of Python can have one key, if both begin a function
+ * of the same name and code, such as a lambda: neither is identified.
  */
 static int find_shared(struct ttmon_run_loader *l)
 {
 	_cleanup_(ttmon_hmap_fini) struct ttmon_hmap seen = { 0 };
 	struct ttmon_run *run = l->run;
+	_cleanup_free_ bool *mixed = table(run->nr_sites, sizeof(*mixed));
 
 	l->shared = table(run->nr_sites, sizeof(*l->shared));
-	if (!l->shared)
+	if (!l->shared || !mixed)
 		return -ENOMEM;
 	for (size_t i = 0; i < run->nr_sites; i++) {
 		uint64_t at;
@@ -556,10 +634,21 @@ static int find_shared(struct ttmon_run_loader *l)
 		if (!run->sites[i].exact)
 			continue;
 		at = ttmon_hmap_get(&seen, hash_of(run, run->sites[i].exact));
-		if (at != TTMON_HMAP_NONE)
-			l->shared[at] = l->shared[i] = true;
-		else if (ttmon_hmap_put(&seen, hash_of(run, run->sites[i].exact), i) < 0)
-			return -ENOMEM;
+		if (at == TTMON_HMAP_NONE) {
+			if (ttmon_hmap_put(&seen, hash_of(run, run->sites[i].exact), i) < 0)
+				return -ENOMEM;
+			continue;
+		}
+		l->shared[at] = l->shared[i] = true;
+		mixed[at] |= !same_lines(run, &run->sites[at], &run->sites[i]);
+	}
+	for (size_t i = 0; i < run->nr_sites; i++) {
+		struct ttmon_run_site *s = &run->sites[i];
+
+		if (l->shared[i] && mixed[ttmon_hmap_get(&seen, hash_of(run, s->exact))]) {
+			s->exact = s->near = 0;
+			l->shared[i] = false;
+		}
 	}
 	return 0;
 }
@@ -608,7 +697,7 @@ static int read_sites(struct ttmon_run_loader *l)
 		err = read_frames(l, frames, s);
 		if (err)
 			return err;
-		judge_stack(json_object_get(row, "stack"), s);
+		judge_stack(run, json_object_get(row, "stack"), s);
 	}
 	return find_shared(l);
 }
@@ -965,17 +1054,52 @@ static struct ttmon_run *new_run(const char *path)
 	return TAKE_PTR(run);
 }
 
+int ttmon_run_plumbing(const char *path, struct ttmon_plumbing **ret, char *why, size_t n)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	_cleanup_free_ char *text = NULL;
+	char bad[128] = "";
+	size_t len;
+	int err;
+
+	path = path ?: secure_getenv("TTMON_PLUMBING");
+	if (!path || !*path) {
+		*ret = NULL;
+		return 0;
+	}
+	f = fopen(path, "re");
+	text = malloc(PLUMBING_BYTES + 1);
+	if (!f || !text) {
+		err = text ? -errno : -ENOMEM;
+		snprintf(why, n, "%.200s: %s", path, strerror(-err));
+		return err;
+	}
+	len = fread(text, 1, PLUMBING_BYTES + 1, f);
+	if (ferror(f))
+		err = -EIO;
+	else
+		err = len > PLUMBING_BYTES ? -E2BIG : ttmon_plumbing_parse(text, len, ret, bad, sizeof(bad));
+	if (err)
+		snprintf(why, n, "%.200s: %s", path, bad[0] ? bad : err == -E2BIG ? "more than 1 MB of patterns" : strerror(-err));
+	return err;
+}
+
 int ttmon_run_load(const char *path, const struct ttmon_run_opts *opts, struct ttmon_run **ret, char *why, size_t n)
 {
 	_cleanup_(ttmon_run_freep) struct ttmon_run *run = new_run(path);
+	_cleanup_(ttmon_plumbing_freep) struct ttmon_plumbing *plumbing = NULL;
 	_cleanup_(ttmon_db_closep) struct ttmon_db *db = NULL;
-	struct ttmon_run_loader l = { .run = run, .opts = opts };
+	struct ttmon_run_loader l = { .run = run, .opts = opts, .plumbing = opts ? opts->plumbing : NULL };
 	int err;
 
 	if (!run) {
 		snprintf(why, n, "out of memory");
 		return -ENOMEM;
 	}
+	err = l.plumbing ? 0 : ttmon_run_plumbing(NULL, &plumbing, why, n);
+	if (err)
+		return err;
+	l.plumbing = l.plumbing ?: plumbing;
 	err = ttmon_db_open(path, &db, why, n);
 	if (err)
 		return err;

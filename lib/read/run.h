@@ -18,6 +18,7 @@
 #include <ttmon/event.h>
 #include <ttmon/fns.h>
 
+#include "lib/base/plumbing.h"
 #include "lib/base/util.h"
 
 #define TTMON_RUN_MAX_ALLOCS (16u << 20)
@@ -44,24 +45,33 @@ struct ttmon_run_frame {
 	uint32_t object; /* index; TTMON_RUN_NONE: not known */
 	uint64_t offset; /* file offset of the return address */
 	const char *fn;	 /* name of the function; NULL: not known */
-	uint64_t delta;	 /* distance from its beginning */
+	uint64_t delta;	 /* distance from its beginning: in bytes, of Python in lines */
+	bool plumbing;	 /* not the program's own: lib/base/plumbing.h */
 };
 
 struct ttmon_run_site {
 	uint64_t key; /* key in the database, from all frames; 0: the unknown site */
 	/*
-	 * FNV-1a 64 of the innermost TTMON_RUN_KEY_FRAMES frames, made like the key; 0: not known, because
-	 * there are no frames or an object has no build-id
+	 * What identifies it in other runs is made of the innermost TTMON_RUN_KEY_FRAMES frames that are the
+	 * program's own. If there are none, all of these are 0.
+	 *
+	 * FNV-1a 64 of build-id and offset of each, as in the key, but of Python delta instead of the line; 0:
+	 * not known, because an object has no build-id
 	 */
 	uint64_t exact;
-	/*
-	 * FNV-1a 64 of the function names of these frames (object base names for frames without); 0: no frame
-	 * has a name
-	 */
+	/* FNV-1a 64 of their function names (object base names for frames without); 0: no frame has a name */
 	uint64_t names;
-	uint64_t leaf;		 /* the same of the innermost frame only; 0: it has no name */
+	/*
+	 * FNV-1a 64 of their function names and deltas, which stays the same in another build whose functions
+	 * are the same; 0: a frame has no name. ttmon_runs_align() makes those of several runs equal.
+	 */
+	uint64_t near;
+	uint64_t leaf;		 /* as names, of the innermost of them only; 0: it has no name */
 	uint32_t frame, nframes; /* range in run->frames, innermost first */
-	bool cut; /* has more than TTMON_RUN_KEY_FRAMES frames: other sites may have the same exact and names */
+	uint32_t own;		 /* number of these frames that are the program's own */
+	bool cut; /* other sites may have the same exact and names: there are more own frames, or the stack was cut */
+	/* the stack was cut by --stack-depth: of a longer stack it is the innermost part */
+	bool by_depth;
 	/*
 	 * the stack goes back to main(), which is one thread: the order of its allocations is that of the
 	 * program
@@ -170,7 +180,14 @@ struct ttmon_run_opts {
 	void (*event)(void *ctx, const struct ttmon_run *run, const struct ttmon_run_alloc *a,
 		      const struct ttmon_run_event *ev);
 	void *ctx;
+	const struct ttmon_plumbing *plumbing; /* borrowed; NULL: of the file that $TTMON_PLUMBING names, if it is set */
 };
+
+/*
+ * Reads patterns of a user (lib/base/plumbing.h). path NULL: the file that $TTMON_PLUMBING names; *ret
+ * is NULL if that is not set. Returns 0, or -errno with a line of text in why.
+ */
+int ttmon_run_plumbing(const char *path, struct ttmon_plumbing **ret, char *why, size_t n) _must_check;
 
 /*
  * Loads a database. opts may be NULL. Returns 0, or on failure -errno as ttmon_db_open() does, with
@@ -179,6 +196,14 @@ struct ttmon_run_opts {
 int ttmon_run_load(const char *path, const struct ttmon_run_opts *opts, struct ttmon_run **ret, char *why,
 		   size_t n) _must_check;
 void ttmon_run_free(struct ttmon_run *run);
+
+/*
+ * Gives the sites of runs that are the same line of the program, in builds of which one was edited, the
+ * same `near`: of the sites that are reached through functions of the same names, those of the later run
+ * are matched to those of the earlier ones in the order of their lines (run_align.c). A site without such a
+ * partner has near 0 if others of its functions have one. Returns 0 or -ENOMEM.
+ */
+int ttmon_runs_align(struct ttmon_run *const *runs, size_t n) _must_check;
 
 /*
  * Returns a random number, chosen once in each process, to seed hash tables of data from files, so

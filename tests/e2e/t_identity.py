@@ -4,9 +4,11 @@ The same allocation in another run: programs whose allocations have names that t
 (tests/standin/ident.h), matched by `ttmon db match`.
 """
 import json
+import os
 import subprocess
+import sys
 
-from e2e import LINGER, TTMON, eq, load_db, standin, true
+from e2e import LINGER, TOP, TTMON, eq, load_db, standin, true
 
 PINNED = ("host_alloc", "registered", "pool", "custom")
 
@@ -161,3 +163,195 @@ def test_command(bench):
         status, out, err = run(*args)
         eq(f"{args}: status, output, lines of errors ({err})", (status, out, len(err)), (2, "", 1))
         true(f"the error is {err}", err[0].startswith("ttmon"))
+
+
+# ---- lines that allocate through one function, before and after an edit ----
+
+RUNTIME = f"{TOP}/.output/tests/standin/lib/libcudart.so.12"
+
+PYTHON = """\
+import ctypes, sys
+rt = ctypes.CDLL(sys.argv[1])
+{above}
+def pin(name):
+    p = ctypes.c_void_p()
+    rt.cudaHostAlloc(ctypes.byref(p), ctypes.c_size_t(65536), 0)
+    print(hex(p.value), name)
+
+def train(n):
+    {inside}
+    pin("weights")
+    for _ in range(n):
+        pin("batch")
+    pin("never used")
+
+train(2)
+pin("module's first")
+pin("module's second")
+"""
+
+CXX = """\
+#include <cstdio>
+#include <cstring>
+#include <functional>
+extern "C" int cudaHostAlloc(void **, size_t, unsigned), cudaMalloc(void **, size_t),
+	cudaMemcpy(void *, const void *, size_t, int);
+struct Pool {
+	std::function<void *(size_t)> from;
+	__attribute__((noinline)) void *get(size_t n);
+};
+void *Pool::get(size_t n)
+{
+	void *p = from(n);
+	__asm__ volatile("" ::: "memory");
+	return p;
+}
+__attribute__((noinline)) static void *PIN(size_t n)
+{
+	void *p = nullptr;
+	return cudaHostAlloc(&p, n, 0) ? nullptr : p;
+}
+#ifdef EDITED
+__attribute__((noinline)) static void another(int x) { fprintf(stderr, "%d of many\\n", x * 3 + 1); }
+static std::function<void *(size_t)> wrapped(std::function<void *(size_t)> f) { return [f](size_t n) { return f(n); }; }
+#else
+static std::function<void *(size_t)> wrapped(std::function<void *(size_t)> f) { return f; }
+#endif
+__attribute__((noinline)) static void train(Pool &pool, void *device)
+{
+#ifdef INSIDE
+	another(7);
+#endif
+	void *hot = pool.get(1 << 20);
+	void *cold = pool.get(1 << 20);
+	void *warm = pool.get(1 << 20);
+	printf("%p hot\\n%p cold\\n%p warm\\n", hot, cold, warm);
+	for (int i = 0; i < 40; i++)
+		cudaMemcpy(device, hot, 1 << 20, 1);
+	for (int i = 0; i < 30; i++)
+		cudaMemcpy(device, warm, 1 << 20, 1);
+}
+int main()
+{
+	Pool pool{ wrapped(PIN) };
+	void *device = nullptr;
+#ifdef EDITED
+	another(1);
+#endif
+	cudaMalloc(&device, 1 << 20);
+	train(pool, device);
+	return 0;
+}
+"""
+
+class Lines:
+    """A traced run of a program that prints an address and a name for each of its allocations."""
+
+    def __init__(self, bench, name, cmd, env=None):
+        self.path, out = bench.path(name + ".json"), bench.path(name + ".out")
+        script = ["sh", "-c", 'out=$1; shift; exec "$@" >"$out"', "sh", out, *cmd]
+        more = {"TTMOND_HOLD_MS": "10000", **LINGER, **(env or {})}
+        bench.daemon("--dump-db", self.path, cmd=script, env=more, wait=False).wait(0)
+        self.db = load_db(self.path)
+        names = {}
+        with open(out, encoding="utf-8") as f:
+            for line in f:
+                addr, label = line.rstrip("\n").split(" ", 1)
+                names.setdefault(addr, []).append(label)
+        pins = [a for a in self.db["allocations"] if a["method"] in ("host_alloc", "custom", "registered")]
+        self.label = {a["id"]: names[a["addr"]][0] for a in pins if a["addr"] in names}
+        eq("allocations", len(self.label), sum(len(x) for x in names.values()))
+
+
+def matched(a, b, *options):
+    """What each name of b was matched to, and how."""
+    found = {}
+    for m in match(a, b, *options)["matches"]:
+        if m["id"] in b.label:
+            found.setdefault(b.label[m["id"]], set()).add((m["level"], tuple(sorted({a.label[i] for i in m["ids"]}))))
+    return found
+
+
+def each_its_own(found, levels):
+    eq("matched to another line", {x: v for x, v in found.items() if {y for _, y in v} != {(x,)}}, {})
+    true(f"levels: {found}", {level for v in found.values() for level, _ in v} <= set(levels))
+
+
+def python_run(bench, name, above="", inside="pass"):
+    folder = bench.path(name)
+    os.makedirs(folder)
+    # The path is part of the identity: the program is at the same place before and after.
+    program = bench.path("lines.py")
+    with open(program, "w", encoding="utf-8") as f:
+        f.write(PYTHON.format(above=above, inside=inside))
+    return Lines(bench, name, [sys.executable, "-u", program, RUNTIME])
+
+
+def test_python_lines(bench):
+    """Five lines that pin through one function of Python: each is one site, and stays it through edits."""
+    a, again = python_run(bench, "a"), python_run(bench, "again")
+    each_its_own(matched(a, again), {"exact", "site"})
+    above = python_run(bench, "above", above="# one\n# two\nX = 1\n")
+    found = matched(a, above)
+    each_its_own(found, {"exact", "site", "names"})
+    inside = python_run(bench, "inside", inside="n = n + 0\n    n = n * 1\n    n = n")
+    found = matched(a, inside)
+    each_its_own(found, {"exact", "site", "names"})
+    true(f"a line of an edited function is not claimed to be the same: {found}", found["weights"] == {("names", ("weights",))})
+
+
+def cxx_run(bench, name, *flags, env=None):
+    source, program = bench.path("lines.cpp"), bench.path(f"bin-{name}/lines")
+    os.makedirs(os.path.dirname(program))
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(CXX)
+    subprocess.run(
+        [
+            "g++",
+            "-O2",
+            "-std=c++17",
+            "-fomit-frame-pointer",
+            "-fno-optimize-sibling-calls",
+            *(() if any("PIN=" in x for x in flags) else ("-DPIN=pin",)),
+            *flags,
+            "-Wl,--build-id",
+            "-o",
+            program,
+            source,
+            RUNTIME,
+            f"-Wl,-rpath,{os.path.dirname(RUNTIME)}",
+        ],
+        check=True,
+    )
+    return Lines(bench, name, [program], env=env)
+
+
+def test_one_allocator(bench):
+    """Lines of C++ that pin through one allocator, in a program that is rebuilt."""
+    a = cxx_run(bench, "a")
+    for name, flags in (("above", ["-DEDITED"]), ("inside", ["-DEDITED", "-DINSIDE"])):
+        b = cxx_run(bench, name, *flags)
+        frames = [{f[2].split("+")[0] for s in x.db["sites"] for f in s["frames"] if f[2]} for x in (a, b)]
+        true("the allocator calls through other functions of std", any("wrapped" in f for f in frames[1] - frames[0]))
+        each_its_own(matched(a, b), {"names"})
+    renamed = cxx_run(bench, "renamed", "-DPIN=grab")
+    patterns = bench.path("patterns")
+    with open(patterns, "w", encoding="utf-8") as f:
+        f.write("# what allocates\nfunction _ZL3pinm\nfunction _ZL4grabm\n")
+    eq("another function of the program's pins", {y for v in matched(a, renamed).values() for y in v}, {("none", ())})
+    each_its_own(matched(a, renamed, "--plumbing", patterns), {"names"})
+
+
+def test_bad_patterns(bench):
+    """A file of patterns that is none ends the command, and says which line."""
+    a = Run(bench, "a", "ident/ident", 1, 1, "sites")
+    bad = bench.path("bad")
+    for text, word in (("object\n", "line 1"), ("# x\n\nelf lib*\n", "line 3"), (None, "No such file")):
+        if text:
+            with open(bad, "w", encoding="utf-8") as f:
+                f.write(text)
+        path = bad if text else "/nowhere"
+        done = subprocess.run(
+            [TTMON, "db", "match", "--plumbing", path, a.path, a.path], capture_output=True, text=True, check=False
+        )
+        eq(f"{text!r}", (done.returncode, done.stdout, word in done.stderr), (2, "", True))

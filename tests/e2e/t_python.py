@@ -107,9 +107,9 @@ def test_one_line_is_one_site(bench):
     for _ in range(2):
         _, db, _ = bench.trace([interpreters()[0], program, RUNTIME], env=PATIENT)
         names = {a["site"]: db["sites"][a["site"]] for a in db["allocations"] if a["method"] == "host_alloc"}
-        runs.append({s["key"]: [f[2] for f in s["frames"] if f[2] in ("one+0x0", "two+0x0")] for s in names.values()})
+        runs.append({s["key"]: [f[2] for f in s["frames"] if f[2] in ("one+0x1", "two+0x1")] for s in names.values()})
         eq("allocations of each", sorted(s["allocs"] for s in names.values()), [3, 3])
-    eq("sites", sorted(runs[0].values()), [["one+0x0"], ["two+0x0"]])
+    eq("sites", sorted(runs[0].values()), [["one+0x1"], ["two+0x1"]])
     eq("keys in another run", runs[1], runs[0])
 
 

@@ -9,7 +9,7 @@
 #define TTMON_ADVISE_MAX_DBS 256
 
 struct ttmon_advise_opts {
-	const char *socket;
+	const char *socket, *plumbing;
 	bool json, live, measure, runs;
 	uint64_t pid;		/* for --live; 0: all processes */
 	struct ttmon_cost cost; /* a rate that is 0 was not given on the command line */

@@ -72,6 +72,7 @@ static int check(const struct ttmon_cli *cli, struct ttmon_advise_opts *o)
 /* ---- databases ---- */
 
 struct runs {
+	struct ttmon_plumbing *plumbing;
 	struct ttmon_run *v[2 * TTMON_ADVISE_MAX_DBS];
 	size_t n, nr_train; /* those of --train come first */
 	bool incomplete;
@@ -81,12 +82,14 @@ static void runs_fini(struct runs *runs)
 {
 	for (size_t i = 0; i < runs->n; i++)
 		ttmon_run_free(runs->v[i]);
+	ttmon_plumbing_free(runs->plumbing);
 }
 
 static int load(struct runs *runs, const char *path)
 {
+	const struct ttmon_run_opts opts = { .plumbing = runs->plumbing };
 	char why[600];
-	int err = ttmon_run_load(path, NULL, &runs->v[runs->n], why, sizeof(why));
+	int err = ttmon_run_load(path, &opts, &runs->v[runs->n], why, sizeof(why));
 
 	if (err) {
 		fprintf(stderr, "ttmon: %s\n", why);
@@ -120,8 +123,11 @@ static int join(struct ttmon_run *run, const char *trace, bool quiet)
 
 static int load_all(struct runs *runs, const struct ttmon_advise_opts *o)
 {
-	int err = 0;
+	char why[600];
+	int err = ttmon_run_plumbing(o->plumbing, &runs->plumbing, why, sizeof(why));
 
+	if (err)
+		fprintf(stderr, "ttmon: %s\n", why);
 	for (unsigned int i = 0; i < o->nr_train && !err; i++)
 		err = load(runs, o->train[i]);
 	runs->nr_train = runs->n;
@@ -277,6 +283,16 @@ static int report(struct work *w, struct ttmon_advise_group *g, const struct ttm
 	return err;
 }
 
+/* Gives the same lines of the runs of one program one identity, those of --train first. */
+static int align(struct work *w, struct ttmon_run **runs, size_t n)
+{
+	struct ttmon_run *all[2 * TTMON_ADVISE_MAX_DBS];
+
+	memcpy(all, w->runs.v, w->runs.nr_train * sizeof(*all));
+	memcpy(all + w->runs.nr_train, runs, n * sizeof(*all));
+	return ttmon_runs_align(all, w->runs.nr_train + n);
+}
+
 static int one_group(struct work *w, struct ttmon_run **runs, size_t n)
 {
 	struct ttmon_policy_cfg cfg = { .cost = w->cost.cost,
@@ -292,6 +308,9 @@ static int one_group(struct work *w, struct ttmon_run **runs, size_t n)
 	g.runs = list;
 	for (size_t i = 0; i < n; i++)
 		list[i].run = runs[i];
+	err = align(w, runs, n);
+	if (say(err, runs[0]))
+		return err;
 	err = make_profile(g.trained ? w->runs.v : runs, g.trained ? w->runs.nr_train : n, &cfg.cost, &g.profile);
 	if (say(err, runs[0]))
 		return err;
@@ -410,6 +429,7 @@ static const struct ttmon_cli_opt options[] = {
 	  "Prints a line for each new advice while programs run. If the service is stopped, it waits for it.",
 	  TTMON_CLI_FLAG(T, live) },
 	{ "pid", 'p', "PID", "--live: only for this process", NULL, TTMON_CLI_PID(T, pid) },
+	TTMON_ROW_PLUMBING(T, plumbing),
 	TTMON_ROW_SOCKET(T, socket),
 	TTMON_ROW_JSON(
 		T, json, "print JSON; with --live, the lines as the service sends them",

@@ -21,6 +21,7 @@ static const char *const level_keys[TTMON_MATCH_MAX] = { "none", "order", "names
 
 struct opts {
 	bool json;
+	const char *plumbing;
 	double min;
 };
 
@@ -35,6 +36,7 @@ struct match {
 	uint64_t allocs[TTMON_MATCH_MAX], bytes[TTMON_MATCH_MAX], total, total_bytes;
 	struct unmatched *unmatched; /* one for each call site of B; sorted by size at the end */
 	struct ttmon_hmap orders;
+	struct ttmon_plumbing *plumbing;
 	bool json;
 	double min; /* percent; negative: no minimum */
 };
@@ -45,14 +47,16 @@ static void match_fini(struct match *m)
 	ttmon_run_free(m->b);
 	ttmon_profile_free(m->profile);
 	free(m->unmatched);
+	ttmon_plumbing_free(m->plumbing);
 	ttmon_hmap_fini(&m->orders);
 }
 
-static int load(const char *path, struct ttmon_run **ret)
+static int load(const char *path, const struct ttmon_plumbing *plumbing, struct ttmon_run **ret)
 {
+	const struct ttmon_run_opts opts = { .plumbing = plumbing };
 	char why[600];
 
-	if (!ttmon_run_load(path, NULL, ret, why, sizeof(why)))
+	if (!ttmon_run_load(path, &opts, ret, why, sizeof(why)))
 		return 0;
 	fprintf(stderr, "ttmon: %s\n", why);
 	return -EINVAL;
@@ -231,16 +235,22 @@ static int print_json(struct match *m)
 	return ttmon_jsonw_finish(&w);
 }
 
-static int compare(struct match *m, const char *a, const char *b)
+static int compare(struct match *m, const char *plumbing, const char *a, const char *b)
 {
 	const struct ttmon_cost cost = TTMON_COST_DEFAULT;
 	const struct ttmon_run *runs[1];
+	char why[600];
 	int err;
 
-	if (load(a, &m->a) || load(b, &m->b))
+	if (ttmon_run_plumbing(plumbing, &m->plumbing, why, sizeof(why))) {
+		fprintf(stderr, "ttmon: %s\n", why);
+		return TTMON_EXIT_ERROR;
+	}
+	if (load(a, m->plumbing, &m->a) || load(b, m->plumbing, &m->b))
 		return TTMON_EXIT_ERROR;
 	runs[0] = m->a;
-	err = ttmon_profile_new(runs, 1, &cost, &m->profile);
+	err = ttmon_runs_align((struct ttmon_run *const[]){ m->a, m->b }, 2);
+	err = err ? err : ttmon_profile_new(runs, 1, &cost, &m->profile);
 	if (!err && m->json) {
 		err = print_json(m);
 	} else if (!err) {
@@ -264,12 +274,13 @@ static int run(const struct ttmon_cli *cli, void *ctx)
 	const struct opts *o = ctx;
 	_cleanup_(match_fini) struct match m = { .json = o->json, .min = o->min };
 
-	return compare(&m, cli->words[0], cli->words[1]);
+	return compare(&m, o->plumbing, cli->words[0], cli->words[1]);
 }
 
 static const struct ttmon_cli_opt options[] = {
 	{ "min", 'm', "PERCENT", "exit status 1 if a smaller share of B's allocations was found", NULL,
 	  TTMON_CLI_FRACTION(struct opts, min, 0, 0, 100) },
+	TTMON_ROW_PLUMBING(struct opts, plumbing),
 	TTMON_ROW_JSON(struct opts, json, "list each allocation of B and the ids of the allocations of A that match",
 		       NULL),
 };

@@ -32,7 +32,7 @@ static struct {
 	size_t bytes;
 	struct ttmon_hmap by_key;
 	uint32_t nr_fns;
-	struct ttmon_hmap fns; /* number by hash of file and name */
+	struct ttmon_hmap fns; /* number by hash of file, name, code and first line */
 	uint64_t seed;
 } codes;
 
@@ -97,6 +97,7 @@ static uint32_t fn_of(const struct ttmon_unwinder_fn *names, ttmon_codes_tell_fn
 		return TTMON_UNWINDER_NO_FN;
 	h = TTMON_FNV_BASIS ^ codes.seed;
 	h = ttmon_fnv(h, names->file, strlen(names->file) + 1);
+	h = ttmon_fnv_u64(ttmon_fnv_u64(h, names->code), names->firstlineno);
 	h = ttmon_mix64(ttmon_fnv(h, names->name, strlen(names->name)) ^ codes.seed);
 	no = ttmon_hmap_get(&codes.fns, h);
 	if (no != TTMON_HMAP_NONE)
@@ -120,6 +121,8 @@ void ttmon_codes_take(const struct ttmon_py_code *c, size_t size, ttmon_codes_te
 	    !ttmon_py_text(&c->file, c->file_text, sizeof(c->file_text), names.file, sizeof(names.file)) ||
 	    !ttmon_py_text(&c->name, c->name_text, sizeof(c->name_text), names.name, sizeof(names.name)))
 		return;
+	names.code = ttmon_fnv_u64(ttmon_fnv(TTMON_FNV_BASIS, c->lines, c->nlines), c->nlines);
+	names.firstlineno = c->firstlineno;
 	fn = fn_of(&names, tell);
 	to = fn == TTMON_UNWINDER_NO_FN ? NULL : room(c->nlines);
 	if (!to)

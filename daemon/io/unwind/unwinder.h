@@ -69,13 +69,16 @@ struct ttmon_unwinder_stack {
 };
 
 /*
- * A function of Python's. In frames of a stack it is
+ * A function of Python's: code objects of the same name, line table and first line. In frames of a stack it is
  * TTMON_FRAME_PYTHON | no << TTMON_FRAME_OBJECT_SHIFT | line. Numbers begin with 0, and
  * do so again when there were too many: then all before are void.
  */
 struct ttmon_unwinder_fn {
 	uint32_t no; /* < TTMON_UNWINDER_FNS */
 	uint32_t tgid;
+	uint64_t code; /* hash of its line table: the same function after an edit has another one */
+	uint32_t firstlineno;
+	uint32_t pad;
 	char file[TTMON_PY_FILE]; /* with NUL, not empty */
 	char name[TTMON_PY_NAME];
 };
