@@ -282,6 +282,36 @@ static void test_churn(void **state)
 	ttmon_profile_free(p);
 }
 
+/* Two lines of one function, after a rebuild: the place in the function says which is which. */
+static void test_near(void **state)
+{
+	struct ttmon_profile_found found;
+	struct ttmon_profile_key key;
+	struct ttmon_profile *p;
+
+	(void)state;
+	a.sites[MAIN].names = a.sites[MAIN2].names = 21;
+	a.sites[MAIN].near = 41;
+	a.sites[MAIN2].near = 42;
+	put(&a, MAIN, MB, 0, 10, 40);
+	put(&a, MAIN2, MB, 0, 10, 0);
+	p = make(&a, NULL);
+	key = (struct ttmon_profile_key){ .exact = 99, .names = 21, .near = 41, .size = MB, .order = TTMON_RUN_NONE };
+	assert_answer(ask(p, key), PIN, TTMON_MATCH_NAMES);
+	ttmon_profile_find(p, &key, &found);
+	assert_int_equal(found.alloc, 0);
+	key.near = 42;
+	assert_answer(ask(p, key), NO_PIN, TTMON_MATCH_NAMES);
+	/* With another size too. */
+	key.size = 3 * MB;
+	assert_answer(ask(p, key), NO_PIN, TTMON_MATCH_NAMES);
+	/* Which of them it is, is not known: both together. */
+	key.near = 0;
+	ttmon_profile_find(p, &key, &found);
+	assert_int_equal(found.candidates, 2);
+	ttmon_profile_free(p);
+}
+
 /* Four of one size from one place, the first and third are hot. */
 static void four(struct bench *t, uint32_t site, unsigned int hot)
 {
@@ -659,6 +689,7 @@ int main(void)
 		cmocka_unit_test_setup(test_cost, setup),
 		cmocka_unit_test_setup(test_rule, setup),
 		cmocka_unit_test_setup(test_churn, setup),
+		cmocka_unit_test_setup(test_near, setup),
 		cmocka_unit_test_setup(test_ordinals, setup),
 		cmocka_unit_test_setup(test_ordinals_that_do_not_hold, setup),
 		cmocka_unit_test_setup(test_two_sizes, setup),

@@ -506,6 +506,187 @@ static void test_stacks_that_are_doubtful(void **state)
 	}
 }
 
+#define ID(n) "\"build_id\":\"01020304050607" n "\""
+#define OWN_OBJECTS                                                                       \
+	"\"objects\":[{\"id\":1,\"path\":\"/opt/app\"," ID("01") "},"                    \
+	"{\"id\":2,\"path\":\"/opt/libtorch.so\"," ID("02") "},"                           \
+	"{\"id\":3,\"path\":\"/usr/bin/python3.11\"," ID("03") "},"                        \
+	"{\"id\":4,\"path\":\"/app/train.py\",\"kind\":\"python\"," ID("04") "},"        \
+	"{\"id\":5,\"path\":\"/v/lib/python3.11/threading.py\",\"kind\":\"python\"," ID("05") "}]"
+#define OWN_SITE(id, frames, end) \
+	",{\"id\":" id ",\"frames\":[" frames "],\"stack\":{\"by\":\"tables\",\"end\":\"" end "\"}}"
+
+/* Sites by the frames that are the program's own; what is between them is no part of it. */
+static void test_own_frames(void **state)
+{
+	static const char text[] = "{\"schema\":\"ttmon-db\",\"version\":1," OWN_OBJECTS "," PROCS
+				   ",\"sites\":[{\"id\":0,\"frames\":[]}" /* two lines of one function */
+		OWN_SITE("1", "[2,\"0x10\",\"x+0x1\"],[4,\"0x2a\",\"f+0x3\"],[1,\"0x20\",\"main+0x9\"]", "complete")
+		OWN_SITE("2", "[2,\"0x18\",\"y+0x1\"],[2,\"0x10\",\"x+0x1\"],[4,\"0x2b\",\"f+0x4\"],"
+			      "[5,\"0x7\",\"run+0x1\"],[1,\"0x20\",\"main+0x9\"]", "complete")
+		/* the first one, by another way through the library */
+		OWN_SITE("3", "[2,\"0x44\",\"z+0x1\"],[4,\"0x2a\",\"f+0x3\"],[2,\"0x10\",\"x+0x1\"],"
+			      "[1,\"0x20\",\"main+0x9\"]", "complete")
+		/* a thread of the library's */
+		OWN_SITE("4", "[2,\"0x44\",\"z+0x1\"],[5,\"0x7\",\"run+0x1\"]", "complete")
+		/* one function, called from C, and from lines of Python that are not known */
+		OWN_SITE("5", "[1,\"0x33\",\"h+0x3\"]", "complete")
+		OWN_SITE("6", "[1,\"0x33\",\"h+0x3\"],[3,\"0x10\",\"_PyEval_EvalFrameDefault+0x10\"]", "complete")
+		OWN_SITE("7", "[1,\"0x33\",\"h+0x3\"],[2,\"0x33\",null]", "depth")
+		"],\"allocations\":[]}";
+	const struct ttmon_run_site *s;
+	struct ttmon_run *run = NULL;
+	char why[512];
+
+	(void)state;
+	put_file(text, sizeof(text) - 1);
+	if (ttmon_run_load(path, NULL, &run, why, sizeof(why)))
+		fail_msg("%s", why);
+	s = run->sites;
+	assert_int_equal(s[1].own, 2);
+	assert_true(s[1].exact && s[1].names && s[1].near);
+	assert_true(s[1].exact != s[2].exact && s[1].near != s[2].near && s[1].names == s[2].names);
+	assert_true(s[1].leaf == ttmon_site_hash_name(TTMON_FNV_BASIS, "f"));
+	assert_true(s[1].exact == s[3].exact && s[1].near == s[3].near && s[1].names == s[3].names);
+	assert_int_equal(s[4].own, 0);
+	assert_int_equal(s[4].exact | s[4].names | s[4].near | s[4].leaf, 0);
+	assert_true(s[5].exact && s[6].exact && s[5].exact != s[6].exact && s[5].names != s[6].names);
+	assert_int_equal(s[6].leaf | s[6].near, 0);
+	assert_true(!s[5].cut && s[6].cut);
+	assert_true(s[7].exact == s[5].exact && s[7].by_depth && !s[5].by_depth);
+	ttmon_run_free(run);
+}
+
+/* Two lambdas that are written alike have one code: neither is taken for the other. */
+static void test_lines_alike(void **state)
+{
+	static const char text[] = "{\"schema\":\"ttmon-db\",\"version\":1," OWN_OBJECTS "," PROCS
+				   ",\"sites\":[{\"id\":0,\"frames\":[]}"
+		OWN_SITE("1", "[4,\"0x2a\",\"<lambda>+0x0\"]", "complete")
+		OWN_SITE("2", "[4,\"0x2b\",\"<lambda>+0x0\"]", "complete")
+		OWN_SITE("3", "[4,\"0x2c\",\"<lambda>+0x1\"]", "complete")
+		"],\"allocations\":[]}";
+	struct ttmon_run *run = NULL;
+	char why[512];
+
+	(void)state;
+	put_file(text, sizeof(text) - 1);
+	assert_int_equal(ttmon_run_load(path, NULL, &run, why, sizeof(why)), 0);
+	for (int i = 1; i <= 2; i++) {
+		assert_int_equal(run->sites[i].exact | run->sites[i].near, 0);
+		assert_true(run->sites[i].names == run->sites[3].names);
+	}
+	assert_true(run->sites[3].exact && run->sites[3].near);
+	ttmon_run_free(run);
+}
+
+/* Patterns of the user, and a file of them that is none. */
+static void test_plumbing(void **state)
+{
+	static const char good[] = "function load\n", bad[] = "load\n";
+	static char patterns[] = "/tmp/ttmon-test-run-patterns";
+	struct ttmon_plumbing *p = NULL;
+	struct ttmon_run *run = NULL;
+	struct ttmon_run_opts opts = { 0 };
+	char why[512];
+	FILE *f;
+
+	(void)state;
+	assert_int_equal(ttmon_run_plumbing(NULL, &p, why, sizeof(why)), 0);
+	assert_null(p);
+	assert_int_equal(ttmon_run_plumbing("/nowhere", &p, why, sizeof(why)), -ENOENT);
+	assert_non_null(strstr(why, "/nowhere"));
+	for (int i = 0; i < 2; i++) {
+		f = fopen(patterns, "we");
+		assert_non_null(f);
+		fputs(i ? good : bad, f);
+		fclose(f);
+		assert_int_equal(ttmon_run_plumbing(patterns, &p, why, sizeof(why)), i ? 0 : -EINVAL);
+	}
+	unlink(patterns);
+	opts.plumbing = p;
+	assert_int_equal(load(ALLOC, "", &opts, &run, why, sizeof(why)), 0);
+	assert_int_equal(run->sites[1].own, 1);
+	assert_true(run->sites[1].leaf == ttmon_site_hash_name(TTMON_FNV_BASIS, "main"));
+	ttmon_run_free(run);
+	ttmon_plumbing_free(p);
+}
+
+/* ---- the same lines in other builds ---- */
+
+#define LINES 8
+
+struct build {
+	struct ttmon_run run;
+	struct ttmon_run_site sites[LINES + 1];
+	struct ttmon_run_frame frames[LINES];
+	struct ttmon_run_object object;
+};
+
+/* Lines of one function, 0 ends them. build: sites of the same build have the same exact. */
+static void put_lines(struct build *b, uint64_t build, const unsigned int *lines)
+{
+	*b = (struct build){ .object = { .path = "a.py", .base = "a.py", .python = true } };
+	b->run = (struct ttmon_run){ .sites = b->sites, .frames = b->frames, .objects = &b->object, .nr_objects = 1 };
+	b->run.nr_sites = 1;
+	for (uint32_t i = 0; lines[i]; i++) {
+		b->frames[i] = (struct ttmon_run_frame){ .object = 0, .offset = lines[i], .fn = "f", .delta = lines[i] };
+		b->sites[i + 1] = (struct ttmon_run_site){
+			.frame = i, .nframes = 1, .own = 1, .exact = build + lines[i], .names = 7, .near = lines[i]
+		};
+		b->run.nr_sites++;
+	}
+	b->run.nr_frames = b->run.nr_sites - 1;
+}
+
+static void assert_near(const struct build *b, const unsigned int *near)
+{
+	for (uint32_t i = 0; i + 1 < b->run.nr_sites; i++)
+		if (b->sites[i + 1].near != near[i])
+			fail_msg("line %u: %u, not %u", (unsigned int)b->frames[i].offset,
+				 (unsigned int)b->sites[i + 1].near, near[i]);
+}
+
+static void test_align(void **state)
+{
+	static const struct {
+		unsigned int before[LINES], now[LINES], near[LINES];
+		uint64_t build;
+	} cases[] = {
+		/* A line above both, one between, nothing that changes. */
+		{ { 10, 11 }, { 12, 11 }, { 11, 10 }, 1000 },
+		{ { 10, 11, 30 }, { 10, 12, 31 }, { 10, 11, 30 }, 1000 },
+		{ { 5 }, { 50 }, { 5 }, 1000 },
+		/* Not all of them are in this run: those are matched that move as one. */
+		{ { 10, 20, 30 }, { 13, 33 }, { 10, 30 }, 1000 },
+		{ { 10, 20, 30 }, { 21 }, { 20 }, 1000 },
+		/* New ones are nobody's. */
+		{ { 10, 30 }, { 12, 15, 32 }, { 10, 0, 30 }, 1000 },
+		/* The same build: other lines are other lines. */
+		{ { 10, 11 }, { 11, 12 }, { 11, 12 }, 0 },
+	};
+	static struct build a, b, c;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		put_lines(&a, 0, cases[i].before);
+		put_lines(&b, cases[i].build, cases[i].now);
+		assert_int_equal(ttmon_runs_align((struct ttmon_run *const[]){ &a.run, &b.run }, 2), 0);
+		assert_near(&a, cases[i].before);
+		assert_near(&b, cases[i].near);
+		/* Once more changes nothing. */
+		assert_int_equal(ttmon_runs_align((struct ttmon_run *const[]){ &a.run, &b.run }, 2), 0);
+		assert_near(&b, cases[i].near);
+	}
+	/* A third build is compared with the second, in which lines were where they are now. */
+	put_lines(&a, 0, (unsigned int[]){ 10, 11, 0 });
+	put_lines(&b, 1000, (unsigned int[]){ 40, 50, 0 });
+	put_lines(&c, 2000, (unsigned int[]){ 51, 0 });
+	assert_int_equal(ttmon_runs_align((struct ttmon_run *const[]){ &a.run, &b.run, &c.run }, 3), 0);
+	assert_near(&b, (unsigned int[]){ 10, 11 });
+	assert_near(&c, (unsigned int[]){ 11 });
+}
+
 static void test_cut_sites(void **state)
 {
 	char text[8192] =
@@ -617,6 +798,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_events_and_choice, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cut_sites, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stacks_that_are_doubtful, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_own_frames, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_lines_alike, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_plumbing, setup, teardown),
+		cmocka_unit_test(test_align),
 		cmocka_unit_test_setup_teardown(test_gaps, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_large, setup, teardown),
 	};
