@@ -588,7 +588,7 @@ static void judge_stack(const struct ttmon_run *run, const json_t *stack, struct
 			s->leaf = 0;
 	}
 	s->by_depth = !strcmp(end, "depth") && s->own < TTMON_RUN_KEY_FRAMES;
-	if (*end && strcmp(end, "complete") != 0 && strcmp(end, "depth") != 0)
+	if (s->by_depth || (*end && strcmp(end, "complete") != 0 && strcmp(end, "depth") != 0))
 		s->cut = true;
 }
 

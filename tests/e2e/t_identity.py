@@ -167,6 +167,7 @@ def test_command(bench):
 
 # ---- lines that allocate through one function, before and after an edit ----
 
+PIN = f"{TOP}/.output/libttmon/libttmon-pin.so"
 RUNTIME = f"{TOP}/.output/tests/standin/lib/libcudart.so.12"
 
 PYTHON = """\
@@ -186,8 +187,7 @@ def train(n):
     pin("never used")
 
 train(2)
-pin("module's first")
-pin("module's second")
+{module}
 """
 
 CXX = """\
@@ -196,8 +196,9 @@ CXX = """\
 #include <functional>
 extern "C" int cudaHostAlloc(void **, size_t, unsigned), cudaMalloc(void **, size_t),
 	cudaMemcpy(void *, const void *, size_t, int);
+typedef std::function<void *(size_t)> Get;
 struct Pool {
-	std::function<void *(size_t)> from;
+	Get from;
 	__attribute__((noinline)) void *get(size_t n);
 };
 void *Pool::get(size_t n)
@@ -211,11 +212,12 @@ __attribute__((noinline)) static void *PIN(size_t n)
 	void *p = nullptr;
 	return cudaHostAlloc(&p, n, 0) ? nullptr : p;
 }
+__attribute__((noinline)) static Get wrapped(Get f);
 #ifdef EDITED
-__attribute__((noinline)) static void another(int x) { fprintf(stderr, "%d of many\\n", x * 3 + 1); }
-static std::function<void *(size_t)> wrapped(std::function<void *(size_t)> f) { return [f](size_t n) { return f(n); }; }
+__attribute__((noinline, used)) static void another(int x) { fprintf(stderr, "%d of many\\n", x * 3 + 1); }
+static Get wrapped(Get f) { return [f](size_t n) { return f(n); }; }
 #else
-static std::function<void *(size_t)> wrapped(std::function<void *(size_t)> f) { return f; }
+static Get wrapped(Get f) { return f; }
 #endif
 __attribute__((noinline)) static void train(Pool &pool, void *device)
 {
@@ -235,9 +237,6 @@ int main()
 {
 	Pool pool{ wrapped(PIN) };
 	void *device = nullptr;
-#ifdef EDITED
-	another(1);
-#endif
 	cudaMalloc(&device, 1 << 20);
 	train(pool, device);
 	return 0;
@@ -247,10 +246,10 @@ int main()
 class Lines:
     """A traced run of a program that prints an address and a name for each of its allocations."""
 
-    def __init__(self, bench, name, cmd, env=None):
+    def __init__(self, bench, name, cmd):
         self.path, out = bench.path(name + ".json"), bench.path(name + ".out")
         script = ["sh", "-c", 'out=$1; shift; exec "$@" >"$out"', "sh", out, *cmd]
-        more = {"TTMOND_HOLD_MS": "10000", **LINGER, **(env or {})}
+        more = {"TTMOND_HOLD_MS": "10000", **LINGER}
         bench.daemon("--dump-db", self.path, cmd=script, env=more, wait=False).wait(0)
         self.db = load_db(self.path)
         names = {}
@@ -277,20 +276,25 @@ def each_its_own(found, levels):
     true(f"levels: {found}", {level for v in found.values() for level, _ in v} <= set(levels))
 
 
-def python_run(bench, name, above="", inside="pass"):
+MODULE = """pin("module's first")\npin("module's second")"""
+
+
+def python_run(bench, name, above="", inside="pass", module=MODULE):
     folder = bench.path(name)
     os.makedirs(folder)
     # The path is part of the identity: the program is at the same place before and after.
     program = bench.path("lines.py")
     with open(program, "w", encoding="utf-8") as f:
-        f.write(PYTHON.format(above=above, inside=inside))
+        f.write(PYTHON.format(above=above, inside=inside, module=module))
     return Lines(bench, name, [sys.executable, "-u", program, RUNTIME])
 
 
 def test_python_lines(bench):
-    """Five lines that pin through one function of Python: each is one site, and stays it through edits."""
-    a, again = python_run(bench, "a"), python_run(bench, "again")
-    each_its_own(matched(a, again), {"exact", "site"})
+    """
+    Five lines that pin through one function of Python: each is one site, and stays it when lines are
+    inserted above it, outside of its function and inside.
+    """
+    a = python_run(bench, "a")
     above = python_run(bench, "above", above="# one\n# two\nX = 1\n")
     found = matched(a, above)
     each_its_own(found, {"exact", "site", "names"})
@@ -300,45 +304,60 @@ def test_python_lines(bench):
     true(f"a line of an edited function is not claimed to be the same: {found}", found["weights"] == {("names", ("weights",))})
 
 
-def cxx_run(bench, name, *flags, env=None):
+def build_cxx(bench, name, *flags):
     source, program = bench.path("lines.cpp"), bench.path(f"bin-{name}/lines")
     os.makedirs(os.path.dirname(program))
     with open(source, "w", encoding="utf-8") as f:
         f.write(CXX)
-    subprocess.run(
-        [
-            "g++",
-            "-O2",
-            "-std=c++17",
-            "-fomit-frame-pointer",
-            "-fno-optimize-sibling-calls",
-            *(() if any("PIN=" in x for x in flags) else ("-DPIN=pin",)),
-            *flags,
-            "-Wl,--build-id",
-            "-o",
-            program,
-            source,
-            RUNTIME,
-            f"-Wl,-rpath,{os.path.dirname(RUNTIME)}",
-        ],
-        check=True,
-    )
-    return Lines(bench, name, [program], env=env)
+    options = ["-O2", "-std=c++17", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-Wl,--build-id"]
+    runtime = [RUNTIME, f"-Wl,-rpath,{os.path.dirname(RUNTIME)}"]
+    subprocess.run(["g++", *options, *flags, "-o", program, source, *runtime], check=True)
+    return program
+
+
+def cxx_run(bench, name, *flags):
+    return Lines(bench, name, [build_cxx(bench, name, *flags)])
+
+
+def preloaded(bench, db, cmd, before=PIN):
+    """What libttmon-pin.so counts of a run without the daemon, by a database."""
+    stats = bench.path("own")
+    env = {"LD_PRELOAD": before, "TTMON_PIN_DB": db, "TTMON_PIN_SITES": "all", "TTMON_PIN_STATS": stats}
+    subprocess.run(cmd, env={**os.environ, **env}, check=True, stdout=subprocess.DEVNULL)
+    with open(stats, encoding="utf-8") as f:
+        return json.load(f)
 
 
 def test_one_allocator(bench):
     """Lines of C++ that pin through one allocator, in a program that is rebuilt."""
-    a = cxx_run(bench, "a")
-    b = cxx_run(bench, "edited", "-DEDITED", "-DINSIDE")
+    a, b = cxx_run(bench, "a", "-DPIN=pin"), cxx_run(bench, "edited", "-DPIN=grab", "-DEDITED", "-DINSIDE")
     frames = [{f[2].split("+")[0] for s in x.db["sites"] for f in s["frames"] if f[2]} for x in (a, b)]
     true("the allocator calls through other functions of std", any("wrapped" in f for f in frames[1] - frames[0]))
-    each_its_own(matched(a, b), {"names"})
-    renamed = cxx_run(bench, "renamed", "-DPIN=grab")
+    eq("another function of the program's pins", {y for v in matched(a, b).values() for y in v}, {("none", ())})
     patterns = bench.path("patterns")
     with open(patterns, "w", encoding="utf-8") as f:
         f.write("# what allocates\nfunction _ZL3pinm\nfunction _ZL4grabm\n")
-    eq("another function of the program's pins", {y for v in matched(a, renamed).values() for y in v}, {("none", ())})
-    each_its_own(matched(a, renamed, "--plumbing", patterns), {"names"})
+    each_its_own(matched(a, b, "--plumbing", patterns), {"names"})
+
+
+def test_preloaded_after_a_rebuild(bench):
+    """
+    The library without the daemon, in a program whose other functions were edited: of three lines
+    that allocate alike it unpins the one that never copies.
+    """
+    a = cxx_run(bench, "a", "-DPIN=pin")
+    own = preloaded(bench, a.path, [build_cxx(bench, "above", "-DPIN=pin", "-DEDITED")])
+    eq("verdicts", {k: v[0] for k, v in own["verdict"].items()}, {"unknown": 0, "pin": 2, "no_pin": 1})
+    eq("found by", {k: v[0] if isinstance(v, list) else v for k, v in own["match"].items() if v}, {"names": 3})
+
+
+def test_preloaded_in_python(bench):
+    """The library sees no lines of Python: of those that pin through one function it claims none."""
+    program = bench.path("lines.py")
+    a = python_run(bench, "a", module="")
+    # Python looks functions up in the library that it loads.
+    own = preloaded(bench, a.path, [sys.executable, program, PIN], f"{PIN} {RUNTIME}")
+    eq("verdicts", {k: v[0] for k, v in own["verdict"].items()}, {"unknown": 4, "pin": 0, "no_pin": 0})
 
 
 def test_bad_patterns(bench):

@@ -18,6 +18,7 @@ struct feed_alloc {
 	const char *name;	      /* a tag */
 	uint64_t size;
 	unsigned int copies;
+	bool by_depth; /* the stack was cut by --stack-depth */
 };
 
 static struct ttmon_objs *feed_objs;
@@ -67,7 +68,7 @@ static inline void feed_write(const char *path, const struct feed_alloc *a, size
 				(unsigned long long)(addr + seg->to_file), fn ? "\"" : "", fn ? fn : "null",
 				fn ? "\"" : "");
 		}
-		fprintf(f, "]}");
+		fprintf(f, "]%s}", a[i].by_depth ? ",\"stack\":{\"by\":\"tables\",\"end\":\"depth\"}" : "");
 	}
 	fprintf(f, "],\"allocations\":[");
 	for (size_t i = 0; i < n; i++) {

@@ -219,6 +219,85 @@ static void found_by_names_after_a_rebuild(void **state)
 	ttmon_advisor_close(adv);
 }
 
+/* Two lines of one function, in another build: each by its place in the function. */
+static void found_by_its_line_after_a_rebuild(void **state)
+{
+	static const struct feed_alloc lines[] = {
+		{ .frames = { FRAME(ttmon_site_a, 8), FRAME(ttmon_site_main, 9) }, .size = MB, .copies = 100 },
+		{ .frames = { FRAME(ttmon_site_a, 8), FRAME(ttmon_site_main, 5) }, .size = MB },
+	};
+	const void *hot[] = { AT(ttmon_site_a, 8), AT(ttmon_site_main, 9) };
+	const void *cold[] = { AT(ttmon_site_a, 8), AT(ttmon_site_main, 5) };
+	struct ttmon_advisor *adv = open_with(lines, 2, 0x55, NULL);
+	struct ttmon_answer a;
+
+	(void)state;
+	/* Twice, as a stack that was seen is answered from what was kept. */
+	for (unsigned int i = 0; i < 2; i++) {
+		assert_int_equal(ttmon_advise_stack(adv, hot, 2, MB, &a), TTMON_VERDICT_PIN);
+		assert_int_equal(a.match, TTMON_MATCH_NAMES);
+		assert_int_equal(ttmon_advise_stack(adv, cold, 2, MB, &a), TTMON_VERDICT_NO_PIN);
+		assert_int_equal(a.match, TTMON_MATCH_NAMES);
+	}
+	ttmon_advisor_close(adv);
+}
+
+/* The way through the allocator is no part of the site. */
+static void found_by_its_own_frames(void **state)
+{
+	static const struct feed_alloc one[] = {
+		{ .frames = { FRAME(ttmon_site_b, 8), FRAME(ttmon_site_a, 8), FRAME(ttmon_site_main, 9) },
+		  .size = MB,
+		  .copies = 100 },
+		{ .frames = { FRAME(ttmon_site_b, 8), FRAME(ttmon_site_a, 8), FRAME(ttmon_site_main, 12) },
+		  .size = MB },
+	};
+	const void *hot[] = { AT(ttmon_site_b, 11), AT(ttmon_site_main, 9) };
+	const void *cold[] = { AT(ttmon_site_a, 8), AT(ttmon_site_b, 8), AT(ttmon_site_main, 12) };
+	static const char patterns[] = "/tmp/ttmon-test-advisor-patterns";
+	FILE *f = fopen(patterns, "we");
+	struct ttmon_advisor *adv;
+	struct ttmon_answer a;
+
+	(void)state;
+	assert_non_null(f);
+	fputs("function ttmon_site_a\nfunction ttmon_site_b\n", f);
+	fclose(f);
+	setenv("TTMON_PLUMBING", patterns, 1);
+	adv = open_with(one, 2, 0, NULL);
+	unsetenv("TTMON_PLUMBING");
+	assert_int_equal(ttmon_advise_stack(adv, hot, 2, MB, &a), TTMON_VERDICT_PIN);
+	assert_int_equal(a.match, TTMON_MATCH_EXACT);
+	assert_int_equal(ttmon_advise_stack(adv, cold, 3, MB, &a), TTMON_VERDICT_NO_PIN);
+	assert_int_equal(a.match, TTMON_MATCH_EXACT);
+	/* Nothing of the program's: not known. */
+	assert_int_equal(ttmon_advise_stack(adv, hot, 1, MB, &a), TTMON_VERDICT_UNKNOWN);
+	assert_int_equal(a.site, 0);
+	ttmon_advisor_close(adv);
+	unlink(patterns);
+}
+
+/* The tracer saw fewer frames than the walk: they are its innermost ones. */
+static void found_by_what_was_traced_of_it(void **state)
+{
+	static const struct feed_alloc cut[] = {
+		{ .frames = { FRAME(ttmon_site_a, 8) }, .size = MB, .copies = 100, .by_depth = true },
+		{ .frames = { FRAME(ttmon_site_b, 8) }, .size = MB, .copies = 100 },
+	};
+	const void *deeper[] = { AT(ttmon_site_a, 8), AT(ttmon_site_main, 9) };
+	const void *other[] = { AT(ttmon_site_b, 8), AT(ttmon_site_main, 9) };
+	struct ttmon_advisor *adv = open_with(cut, 2, 0, NULL);
+	struct ttmon_answer a;
+
+	(void)state;
+	assert_int_equal(ttmon_advise_stack(adv, deeper, 2, MB, &a), TTMON_VERDICT_PIN);
+	assert_int_equal(a.match, TTMON_MATCH_SITE);
+	/* A stack that was whole is another one. */
+	ttmon_advise_stack(adv, other, 2, MB, &a);
+	assert_true(a.match < TTMON_MATCH_SITE);
+	ttmon_advisor_close(adv);
+}
+
 static void found_by_its_name(void **state)
 {
 	static const struct feed_alloc tags[] = {
@@ -821,6 +900,9 @@ int main(void)
 		cmocka_unit_test(weak_matches_do_not_count_if_told_so),
 		cmocka_unit_test(found_by_the_innermost_function),
 		cmocka_unit_test(found_by_names_after_a_rebuild),
+		cmocka_unit_test(found_by_its_line_after_a_rebuild),
+		cmocka_unit_test(found_by_its_own_frames),
+		cmocka_unit_test(found_by_what_was_traced_of_it),
 		cmocka_unit_test(found_by_its_name),
 		cmocka_unit_test(found_by_the_callers_stack),
 		cmocka_unit_test(stacks_by_tables),

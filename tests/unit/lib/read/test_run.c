@@ -478,7 +478,7 @@ static void test_stacks_that_are_doubtful(void **state)
 	} cases[] = {
 		{ "", true, false },
 		{ ",\"stack\":{\"by\":\"frame_pointers\",\"end\":\"complete\"}", true, false },
-		{ ",\"stack\":{\"by\":\"tables\",\"end\":\"depth\"}", true, false },
+		{ ",\"stack\":{\"by\":\"tables\",\"end\":\"depth\"}", true, true },
 		{ ",\"stack\":{\"by\":\"tables\",\"end\":\"no_table\",\"object\":7}", true, true },
 		{ ",\"stack\":{\"by\":\"guessed\",\"end\":\"complete\"}", false, false },
 		{ ",\"stack\":{\"by\":\"unchecked\",\"end\":\"unknown\"}", false, true },
