@@ -121,6 +121,8 @@ ID=unknown
 # The page of `ttmon view` is tested in a browser. Ubuntu's is a snap: there those tests are skipped. tools/python is
 # tested with pandas.
 [ "${1:-} $ID" != "check debian" ] || packages+=(chromium fonts-dejavu-core python3-pandas)
+# The screens are tested in a terminal, the packages with lintian.
+[ "${1:-}" != check ] || packages+=(tmux lintian)
 
 if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
 	find_missing

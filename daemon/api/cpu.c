@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "daemon/api/api.h"
+#include "daemon/core/history/waits.h"
 #include "lib/base/search.h"
 #include "daemon/run/cpurun.h"
 #include "daemon/api/viewer.h"
@@ -39,11 +40,12 @@ struct list {
 	struct ttmon_seen_view seen;
 	struct ttmon_gap *gaps;
 	size_t nr_gaps, cap_gaps, wanted_gaps;
-	/* Device work reported for processes, by identity. */
+	/* What the history has of processes: device work, and the time of synchronous calls; by identity. */
 	struct worker {
 		uint32_t tgid;
 		uint64_t start_ns;
 		struct ttmon_work work;
+		uint64_t wait_ns, unobserved; /* unobserved: synchronous calls whose time is not in wait_ns */
 	} * workers;
 	size_t nr_workers, cap_workers, wanted_workers;
 };
@@ -78,12 +80,19 @@ static void copy_workers(struct list *l, const struct ttmon_history *h)
 	l->nr_workers = l->wanted_workers = 0;
 	for (size_t i = 0; i < ttmon_history_procs(h); i++) {
 		const struct ttmon_proc *p = ttmon_history_proc(h, i);
+		const struct ttmon_wait_sums *waits = p ? ttmon_history_waits(h, p) : NULL;
+		struct worker w;
 
-		if (!p || !p->work.runs)
+		if (!p || (!p->work.runs && !waits))
 			continue;
+		w = (struct worker){ .tgid = p->tgid, .start_ns = p->start_ns, .work = p->work };
+		for (unsigned int kind = 0; waits && kind < TTMON_WAIT_MAX; kind++) {
+			w.wait_ns += waits[kind].ns;
+			w.unobserved += waits[kind].unobserved;
+		}
 		l->wanted_workers++;
 		if (l->nr_workers < l->cap_workers)
-			l->workers[l->nr_workers++] = (struct worker){ p->tgid, p->start_ns, p->work };
+			l->workers[l->nr_workers++] = w;
 	}
 }
 
@@ -141,9 +150,9 @@ static int by_gap_tgid(const void *a, const void *b)
 
 /* Which of a process's sums are known. */
 struct known {
-	bool cpu, copies, pinned, work; /* fully known */
-	bool held;			/* its present memory is reported at all */
-	uint64_t probed_ns;		/* when the last of its probes became active; 0: from its start */
+	bool cpu, copies, pinned, work, waits; /* fully known */
+	bool held;			       /* its present memory is reported at all */
+	uint64_t probed_ns;		       /* when the last of its probes became active; 0: from its start */
 };
 
 static struct known known_of(const struct ttmon_cpu_proc *p, const struct list *l)
@@ -156,6 +165,7 @@ static struct known known_of(const struct ttmon_cpu_proc *p, const struct list *
 		.pinned = ttmon_api_are_whole(&l->seen, alloc, since_ns),
 		.work = ttmon_api_are_whole(&l->seen, TTMON_FAMILY_BIT(TENSTORRENT) | TTMON_FAMILY_BIT(DISPATCH),
 					    since_ns),
+		.waits = ttmon_api_are_whole(&l->seen, TTMON_FAMILY_BIT(WAIT), since_ns),
 		.held = ttmon_api_are_on(&l->seen, alloc),
 	};
 	size_t first = 0, last = l->nr_gaps;
@@ -168,6 +178,7 @@ static struct known known_of(const struct ttmon_cpu_proc *p, const struct list *
 			continue;
 		k.copies &= !(g->families & TTMON_FAMILY_BIT(TRANSFER));
 		k.pinned &= !(g->families & TTMON_FAMILY_BIT(ALLOC));
+		k.waits &= !(g->families & TTMON_FAMILY_BIT(WAIT));
 		if (!ttmon_gap_is_partial(g->why))
 			k.probed_ns = MAX(k.probed_ns, g->to_ns);
 	}
@@ -191,14 +202,17 @@ static int by_worker(const void *a, const void *b)
 	return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
 }
 
-/* Work of chips for it: null where tt-metal's profiler reported nothing. */
-static json_t *work_of(const struct ttmon_cpu_proc *p, const struct list *l, bool whole, bool *least)
+static const struct worker *find_worker(const struct ttmon_cpu_proc *p, const struct list *l)
 {
-	const struct worker key = { .tgid = p->tgid, .start_ns = p->start_ns }, *w = NULL;
+	const struct worker key = { .tgid = p->tgid, .start_ns = p->start_ns };
 
-	if (p->tgid && l->nr_workers)
-		w = bsearch(&key, l->workers, l->nr_workers, sizeof(key), by_worker);
-	if (!w)
+	return p->tgid && l->nr_workers ? bsearch(&key, l->workers, l->nr_workers, sizeof(key), by_worker) : NULL;
+}
+
+/* Work of chips for it: null where tt-metal's profiler reported nothing. */
+static json_t *work_of(const struct worker *w, bool whole, bool *least)
+{
+	if (!w || !w->work.runs)
 		return json_null();
 	whole &= !w->work.missed;
 	*least |= !whole;
@@ -212,6 +226,7 @@ static json_t *process(const struct ttmon_cpu_proc *p, const struct list *l)
 {
 	bool ctr = l->cpu.has_ctr, total = l->rmid.has & TTMON_RMID_HAS_TOTAL;
 	bool local = l->rmid.has & TTMON_RMID_HAS_LOCAL, traced = is_traced(l, p->tgid), least = false;
+	const struct worker *w = find_worker(p, l);
 	struct known k = known_of(p, l);
 	json_t *o = json_pack("{s:I, s:I, s:o, s:s, s:I, s:o, s:b, s:o, s:o, s:o}", "pid", INT(p->tgid), "start_ns",
 			      INT(p->start_ns), "comm", ttmon_api_comm(p->comm), "class", class_name(p->cls), "ppid",
@@ -235,7 +250,11 @@ static json_t *process(const struct ttmon_cpu_proc *p, const struct list *l)
 	json_object_set_new(o, "copy_bytes", traced ? summed(k.copies, p->copy_bytes, &least) : json_null());
 	json_object_set_new(o, "pinned_bytes",
 			    traced && k.held ? summed(k.pinned, p->pinned_bytes, &least) : json_null());
-	json_object_set_new(o, "work", work_of(p, l, k.work, &least));
+	json_object_set_new(o, "wait_ns",
+			    traced && p->tgid ? summed(k.waits && !(w && w->unobserved), w ? w->wait_ns : 0, &least)
+					      : json_null());
+	json_object_set_new(o, "wait_missed", known(traced && p->tgid, w ? w->unobserved : 0));
+	json_object_set_new(o, "work", work_of(w, k.work, &least));
 	json_object_set_new(o, "traced", json_boolean(traced));
 	json_object_set_new(o, "probed_ns", known(k.probed_ns && k.probed_ns != UINT64_MAX, k.probed_ns));
 	json_object_set_new(o, "at_least", json_boolean(least));

@@ -95,9 +95,10 @@ static size_t find_hottest(const struct ttmon_api_job *job, const struct ttmon_h
 	     seq = ttmon_history_next(h, seq + 1)) {
 		struct hot x = { .a = ttmon_history_alloc(h, seq) };
 		const struct ttmon_heat *heat = x.a->traffic->heat;
+		const struct ttmon_proc *proc = ttmon_history_proc(h, x.a->proc);
 		size_t at;
 
-		if (!heat || !ttmon_viewer_sees_uid(&job->who, ttmon_history_proc(h, x.a->proc)->uid))
+		if (!heat || (job->pid && proc->tgid != job->pid) || !ttmon_viewer_sees_uid(&job->who, proc->uid))
 			continue;
 		x.bytes = span_of(heat, now_ns, job->last_ns).bytes;
 		if (!x.bytes || (n == job->n && !hotter(&x, &list[n - 1])))
@@ -173,7 +174,7 @@ static int make_heat(const struct ttmon_api_job *job, int fd, struct ttmon_pipel
 static bool parse_heat(struct ttmon_http_reply *reply, struct ttmon_api_job *job)
 {
 	const char *by = ttmon_http_arg(reply, "by"), *id = ttmon_http_arg(reply, "id");
-	uint64_t last_ms = 0;
+	uint64_t last_ms = 0, pid = 0;
 
 	if (by && strcmp(by, "allocation") && strcmp(by, "page")) {
 		ttmon_http_error(reply, 400, "by=%.40s: allocation or page is wanted", by);
@@ -194,8 +195,10 @@ static bool parse_heat(struct ttmon_http_reply *reply, struct ttmon_api_job *job
 		return false;
 	}
 	if (!ttmon_api_arg_num(reply, "n", 1, LIST_MAX, &job->n) ||
-	    !ttmon_api_arg_num(reply, "last", 1, UINT32_MAX, &last_ms))
+	    !ttmon_api_arg_num(reply, "last", 1, UINT32_MAX, &last_ms) ||
+	    !ttmon_api_arg_num(reply, "pid", 1, UINT32_MAX, &pid))
 		return false;
+	job->pid = (uint32_t)pid;
 	job->last_ns = last_ms * NSEC_PER_MS;
 	return true;
 }

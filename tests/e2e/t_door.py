@@ -83,12 +83,13 @@ def test_last_seconds(bench):
     m.alloc(site, 1 << 20, 0, None, [(1, "h2d", 1000), (9.5, "h2d", 300)], name="größe 日本")
     m.alloc(site, 2 << 20, 0, 5, [(2, "h2d", 5000)])
     db = m.write(bench.path("db.json"))
-    whole, last = (json.loads(ttmon("heat", "-j", *more, db)[0]) for more in ([], ["--last", "1"]))
+    by = ["-j", "--by", "allocation"]
+    whole, last = (json.loads(ttmon("heat", *by, *more, db)[0]) for more in ([], ["--last", "1"]))
     eq("moved in all", sorted(r["moved"] for r in whole["rows"]), [1300, 5000])
     got = [(r["moved"], r["copies"], sum(r["cells_bytes"])) for r in last["rows"]]
     eq("moved in the last second", got, [(300, 1, 300)])
     eq("not shown", last["not_shown"], 1)
-    true("the head", "the last 1.0 s, 1 allocation" in ttmon("heat", "-1", "--last", "1", db)[0])
+    true("the head", "the last 1.0 s, 1 allocation" in ttmon("heat", "-1", "--by", "allocation", "--last", "1", db)[0])
     m = made_db.Maker(10)
     m.process(comm="größe")
     m.alloc(0, 1 << 20, 0, None, [(1, "h2d", 1000)], name="größe 日本")
@@ -279,7 +280,7 @@ WRONG = (
     ("db show", "an argument is missing: ttmon db show FILE"),
     ("db match a b c", "takes no more than [OPTIONS] A B: c is too much"),
     ("view -o", "a value is missing after -o: OUT"),
-    ("top --sort cpux", 'copied, switches or pid, not "cpux"; did you mean cpu?'),
+    ("top --sort cpux", 'chip, switches or pid, not "cpux"; did you mean cpu?'),
     ("top -i 0", '--interval wants a number from 0.1 to 60, not "0"'),
     ("heat --last 0", '--last wants a number from 0.001 to 1e+07, not "0"'),
     ("status --verbos=1", "takes no value: --verbos=1"),

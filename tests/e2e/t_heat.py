@@ -10,7 +10,6 @@ import json
 import os
 import pty
 import re
-import select
 import subprocess
 import termios
 
@@ -56,7 +55,7 @@ def test_database(bench):
     for scenario in (["hot", "300"], ["copies"], ["overlap"], ["maps"]):
         _, db, _ = bench.trace([standin("scen"), *scenario])
         path = bench.path("db.json")
-        got = doc("--all", path)
+        got = doc("--all", "--by", "allocation", path)
         rows = {r["id"]: r for r in got["rows"]}
         eq("rows", len(rows), len(db["allocations"]))
         for a in db["allocations"]:
@@ -67,10 +66,11 @@ def test_database(bench):
         eq("by bytes", order, sorted(order, reverse=True))
         eq("complete", (got["complete"], got["missing"]), (True, None))
         eq("span", (got["from_ns"], got["to_ns"]), (db["capture"]["start_ns"], db["capture"]["end_ns"]))
-        some = doc(path)
+        some = doc("--by", "allocation", path)
         true("device memory is not shown", not {r["method"] for r in some["rows"]} & {"device"})
         eq("what is not shown is counted", some["not_shown"] + len(some["rows"]), len(db["allocations"]))
-        sites = doc("--by", "site", path)
+        sites = doc(path)
+        eq("by site unless asked otherwise", sites["by"], "site")
         cells_add_up(sites["rows"])
         eq("allocations of all sites", sum(r["allocations"] for r in sites["rows"]), len(some["rows"]))
         eq("moved by all sites", sum(r["moved"] for r in sites["rows"]), sum(r["moved"] for r in some["rows"]))
@@ -133,7 +133,7 @@ def test_live(bench):
 
     def settled():
         """Until its call site is found, an allocation has another id."""
-        got = doc("-s", service.sock, "-p", str(target.pid))
+        got = doc("-s", service.sock, "--by", "allocation", "-p", str(target.pid))
         listed = api(service.sock, f"/v1/allocations?pid={target.pid}&limit=0")["allocations"]
         pinned = [a for a in listed if a["method"] == "host_alloc"]
         eq("pinned allocations", len(pinned), book["live"])
@@ -170,7 +170,7 @@ def test_live(bench):
     true(said, said.count("\n") == 1)
     eq(
         "by call site",
-        sum(r["allocations"] for r in doc("-s", service.sock, "--by", "site", "-p", str(target.pid))["rows"]),
+        sum(r["allocations"] for r in doc("-s", service.sock, "-p", str(target.pid))["rows"]),
         len(rows),
     )
     target.go()
@@ -218,6 +218,7 @@ class Screen(TopScreen):
     ):  # pylint: disable=super-init-not-called
         self.main, self.side = pty.openpty()
         self.raw, self.rest = b"", ""
+        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.size(rows, columns)
         self.before = termios.tcgetattr(self.side)
         self.proc = subprocess.Popen(
@@ -230,16 +231,6 @@ class Screen(TopScreen):
             env=dict(os.environ, TERM=term, LC_ALL="C.UTF-8"),
         )
         bench.procs.append(self.proc)
-        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
-
-    def take(self, seconds):
-        ready, _, _ = select.select([self.main], [], [], seconds)
-        if ready:
-            with contextlib.suppress(OSError):
-                new = os.read(self.main, 65536)
-                self.raw += new
-                self.obey(self.rest + self.decoder.decode(new))
-        return ready
 
 
 def on_terminal(*args, **env):
@@ -275,7 +266,7 @@ def test_colours(bench):
 def test_screen(bench):
     """Keys: order, zoom, pages and back, groups, help; another size; q gives the terminal back."""
     bench.trace([standin("scen"), "hot", "300"])
-    screen = Screen(bench, bench.path("db.json"), rows=30, columns=100)
+    screen = Screen(bench, "--by", "allocation", bench.path("db.json"), rows=30, columns=100)
     screen.until("the map", lambda s: s[0].startswith("db.json: ") and "CALL SITE" in s[2] and re.search("[▁-█]", s[3]))
     first = screen.lines()[3]
     screen.key("s")
@@ -294,7 +285,7 @@ def test_screen(bench):
     screen.until("call sites", lambda s: "call site" in s[0])
     screen.key("g")
     screen.key("h")
-    screen.until("help", lambda s: any("Backspace" in x for x in s))
+    screen.until("help", lambda s: any("Esc back" in x for x in s))
     screen.resize(12, 80)
     screen.until("another size", lambda s: len(s) == 12 and "CALL SITE" in s[2])
     screen.key("q")
@@ -310,11 +301,11 @@ def test_screen_of_a_service(bench):
     target.go()
     target.line()
     screen = Screen(bench, "-s", service.sock, "-i", "0.5", "-p", str(target.pid), columns=120)
-    screen.until("rows", lambda s: s[0].startswith("live: ") and any("P host" in x for x in s))
+    screen.until("rows", lambda s: s[0].startswith("live, process ") and any("P host" in x for x in s))
     service.daemon.stop()
     screen.until("gone", lambda s: s[0].startswith("NO MAP of") and any("P host" in x for x in s))
     Service(bench)
-    screen.until("the next one", lambda s: s[0].startswith("live: "))
+    screen.until("the next one", lambda s: s[0].startswith("live, process "))
     screen.key("p")
     screen.until("paused", lambda s: "PAUSED" in s[-1])
     screen.key("q")

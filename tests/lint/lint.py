@@ -116,7 +116,7 @@ FOLDERS = {
     "tools/service": ["lib/", "tools/cli"],
     "tools/slots": ["lib/", "tools/cli"],
     "tools/smi": ["lib/", "tools/cli", "tools/term", "daemon/core/tt", "daemon/io/tt"],
-    "tools/top": ["lib/", "tools/cli", "tools/term"],
+    "tools/top": ["lib/", "tools/cli", "tools/term", "tools/heat", "daemon/core/usage"],
     "tools/trace": ["lib/", "tools/cli", "daemon/core/", "daemon/io/files"],
     "tools/view": ["lib/", "tools/cli", "daemon/core/history"],
     "tools": ["tools/"],

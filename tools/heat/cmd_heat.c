@@ -13,7 +13,7 @@
 
 struct opts {
 	struct ttmon_heat_ask ask;
-	enum { BY_ALLOCATION, BY_SITE, BY_PAGE } by;
+	enum { BY_SITE, BY_ALLOCATION, BY_PAGE } by;
 	bool once, json, has_lines;
 };
 
@@ -137,9 +137,9 @@ static const struct ttmon_cli_opt options[] = {
 	  TTMON_CLI_FLAG(struct opts, once) },
 	TTMON_ROW_JSON(struct opts, json, "JSON: the cells as numbers", "Bytes and copies."),
 	{ "by", 0, "WHAT",
-	  "one row per allocation, site (all of a call site, process and API) or page (of one allocation) (allocation)",
-	  "The row of a site has the size of its largest allocation; the pages of one are in at most 64 groups.",
-	  TTMON_CLI_WORD(struct opts, by, "allocation site page") },
+	  "one row per site (all of a call site, process and API), allocation or page (of one allocation) (site)",
+	  "The size of a site is the most that it had live at one time; the pages of one are in at most 64 groups.",
+	  TTMON_CLI_WORD(struct opts, by, "site allocation page") },
 	{ "id", 0, "ID", "of that allocation, as much of its beginning as is needed in a DB",
 	  "As \\-j and the screen tell it.", TTMON_CLI_TEXT(struct opts, ask.id, NULL) },
 	/* In the order of enum ttmon_heat_sort. */
@@ -164,17 +164,23 @@ const struct ttmon_cli_cmd ttmon_cmd_heat = {
 	.name = "ttmon heat",
 	.summary = "transfers over time, or over the pages of an allocation, as a heat map in the terminal",
 	.args = "[OPTIONS] [DB|live]",
-	.about = "Shows what was moved to and from the device as a map: a row for each allocation, time from left to "
+	.about = "Shows what was moved to and from the device as a map: a row for each call site, time from left to "
 		 "right. DB is a\n"
 		 "database (ttmond --dump-db), live the running service, which is the default.",
-	.notes = "Keys: arrows and page keys move, Enter shows the pages of an allocation, Backspace goes back, g "
-		 "groups by call site, + - zoom,\n"
-		 "< > go to earlier and later times, = shows all, s sorts, r reverses the order, p or space pauses, h "
-		 "help, q quits.\n"
-		 "HOW: P pinned, - pageable, ? not known which of both, m managed, d on the device, then the call. A "
-		 "middle dot: live, nothing moved;\n"
-		 "?: calls may be missing there; + behind the map: events of this allocation were not kept; >=: a "
-		 "lower bound, -: not known. In the live map the life of an allocation has 64 parts at most.",
+	.notes = "Keys: arrows and page keys move, Enter shows the allocations of a call site and the pages of an "
+		 "allocation,\n"
+		 "Esc goes back, g shows call sites or allocations, / filters, + - zoom, < > go to earlier and later "
+		 "times,\n"
+		 "= shows all, s sorts, r reverses the order, p or space pauses, ? help, q quits.\n"
+		 "PEAK: the most bytes of a call site that were live at one time. ADVICE: pin, unpin, keep, pinned "
+		 "(allocate it\n"
+		 "pinned), ? not known. HOW: P pinned, - pageable, ? not known which of both, m managed, d on the "
+		 "device, then\n"
+		 "the call. A middle dot: live, nothing moved; ?: calls may be missing there; + behind the map: events "
+		 "of this\n"
+		 "allocation were not kept; >=: a lower bound, -: not known. In the live map the life of an allocation "
+		 "has 64\n"
+		 "parts at most.",
 	TTMON_CLI_OPTS(options),
 	.defaults = &(const struct opts){ .ask = { .socket = TTMON_SOCKET_DEFAULT, .interval_ms = 2000 } },
 	.size = sizeof(struct opts),

@@ -3,6 +3,7 @@
  * group.c: merges the rows of one call site, process and method, so that a loop that allocates a
  * thousand times is one line. Pure.
  */
+#include "daemon/core/history/history.h"
 #include "tools/heat/heat.h"
 
 /* parts that the time of the map is divided into if rows have bins of different widths */
@@ -69,13 +70,73 @@ static int divide(struct ttmon_heatmap *map, struct ttmon_heatmap_row *r)
 	return add_bins(map, r, bins, n);
 }
 
+/* ---- the most that was live at one time ---- */
+
+struct step {
+	uint64_t ts_ns;
+	uint64_t bytes;
+	bool ends;
+};
+
+/* What is freed and what is allocated at the same time were not there together. */
+static int step_order(const void *a, const void *b)
+{
+	const struct step *x = a, *y = b;
+
+	if (x->ts_ns != y->ts_ns)
+		return x->ts_ns < y->ts_ns ? -1 : 1;
+	return (int)y->ends - (int)x->ends;
+}
+
+/* steps: room for two of each row. */
+static uint64_t peak_of(const struct ttmon_heatmap_row *rows, size_t n, struct step *steps)
+{
+	uint64_t now = 0, peak = 0;
+	size_t nr = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		steps[nr++] = (struct step){ .ts_ns = rows[i].alloc_ns, .bytes = rows[i].size };
+		/* What is freed in the same nanosecond was live, too. */
+		steps[nr++] = (struct step){ .ts_ns = MAX(rows[i].free_ns, ttmon_add_sat(rows[i].alloc_ns, 1)),
+					     .bytes = rows[i].size,
+					     .ends = true };
+	}
+	qsort(steps, nr, sizeof(*steps), step_order);
+	for (size_t i = 0; i < nr; i++) {
+		now = steps[i].ends ? now - MIN(now, steps[i].bytes) : ttmon_add_sat(now, steps[i].bytes);
+		peak = MAX(peak, now);
+	}
+	return peak;
+}
+
+/* The rows are sorted by call site. */
+static int set_peaks(struct ttmon_heatmap *map)
+{
+	_cleanup_free_ struct step *steps = calloc(map->nr + 1, 2 * sizeof(*steps));
+
+	if (!steps)
+		return -ENOMEM;
+	for (size_t i = 0, n; i < map->nr; i += n) {
+		struct ttmon_heatmap_row *r = &map->rows[i];
+		uint64_t peak;
+
+		for (n = 1; i + n < map->nr && is_same(r, &map->rows[i + n]); n++)
+			;
+		peak = peak_of(r, n, steps);
+		for (size_t k = 0; k < n; k++)
+			r[k].size = peak;
+		/* Mappings that moved nothing are not in a map of a database unless they were requested. */
+		r->size_least = map->live || map->last || (map->hidden && r->method == TTMON_METHOD_MMAP);
+	}
+	return 0;
+}
+
 static int absorb(struct ttmon_heatmap *map, struct ttmon_heatmap_row *to, struct ttmon_heatmap_row *r)
 {
 	int err = add_bins(map, to, r->bins, r->nr_bins);
 
 	if (err)
 		return err;
-	to->size = MAX(to->size, r->size);
 	to->bytes += r->bytes;
 	to->copies += r->copies;
 	to->alloc_ns = MIN(to->alloc_ns, r->alloc_ns);
@@ -109,6 +170,7 @@ int ttmon_heatmap_group(struct ttmon_heatmap *map)
 	}
 	if (map->nr)
 		qsort(map->rows, map->nr, sizeof(*map->rows), by_site);
+	err = err ? err : set_peaks(map);
 	for (i = 0; i < all && !err; i++) {
 		if (n && is_same(&map->rows[n - 1], &map->rows[i])) {
 			err = absorb(map, &map->rows[n - 1], &map->rows[i]);

@@ -49,7 +49,8 @@ struct ttmon_heatmap_row {
 	bool more;		    /* some events were not kept: the cells show less than was moved */
 	uint32_t allocs;	    /* number of allocations in this row: 1, or those of a group */
 	uint64_t seq;		    /* position in the order of allocations, or of pages */
-	uint64_t size;		    /* bytes */
+	uint64_t size;		    /* bytes; of a group: the most that was live at one time */
+	bool size_least;	    /* a group of which not all allocations are known: size is a lower bound */
 	uint64_t alloc_ns, free_ns; /* free_ns: UINT64_MAX while it is live */
 	uint64_t bytes, copies;	    /* moved in its whole life; bytes is UINT64_MAX if not known */
 	uint64_t origin_ns, width_ns;
@@ -154,7 +155,8 @@ int ttmon_heatmap_sort(struct ttmon_heatmap *map, enum ttmon_heat_sort by, bool 
  */
 void ttmon_heatmap_keep_last(struct ttmon_heatmap *map, uint64_t last_ns);
 /*
- * Rows of one call site, process and method become one, with the size of the largest. Before the sort.
+ * Rows of one call site, process and method become one. Its size is the most bytes that its rows had
+ * live at one time, a lower bound in a live map: what had ended before is not known. Before the sort.
  * -ENOMEM.
  */
 int ttmon_heatmap_group(struct ttmon_heatmap *map) _must_check;
@@ -201,6 +203,7 @@ struct ttmon_heat_layout {
 		/* width of each part in columns; pid 0: left out. map: columns of the map, map_at: where it begins */
 		map;
 	unsigned int map_at, sums; /* sums: width of the columns MOVED and COPIES */
+	unsigned int size, advice; /* widths; advice 0: no row has a verdict, or there is no room */
 	bool utf8;
 };
 void ttmon_heat_fit(const struct ttmon_heatmap *map, unsigned int width, bool utf8, struct ttmon_heat_layout *ret);
@@ -267,6 +270,8 @@ int ttmon_heat_take_pages(struct ttmon_heatmap *map, const json_t *doc) _must_ch
  * name but different verdicts, a row of that name gets none.
  */
 void ttmon_heat_take_advice(struct ttmon_heatmap *map, const char *text);
+/* Returns whether a row's call site, process or id contains a text, in any case of ASCII letters. */
+bool ttmon_heat_matches(const struct ttmon_heatmap_row *r, const char *text);
 /* Returns the name of a method in at most six characters: state and API. */
 const char *ttmon_heat_how(const struct ttmon_heatmap_row *r);
 /* Returns whether the amount that was moved is not known at all. */
@@ -285,6 +290,8 @@ bool ttmon_heat_has_colours(void);
 bool ttmon_heat_has_screen(void);
 /* screen.c: the interactive screen, until q. Returns the exit status of the program. */
 int ttmon_heat_screen(struct ttmon_heat_ask *ask);
+/* The same inside another screen, until Escape or q; an error is shown on the screen. */
+void ttmon_heat_inside(struct ttmon_heat_ask *ask);
 /* Makes a span of the whole map, or of its last ask->last_ms, with this many columns. */
 void ttmon_heat_span(const struct ttmon_heatmap *map, const struct ttmon_heat_ask *ask, unsigned int columns,
 		     struct ttmon_heatmap_span *ret);

@@ -69,6 +69,8 @@ static json_t *row_of(const struct ttmon_heatmap *map, const struct ttmon_heatma
 		json_object_set_new(o, "free_ns", time_or_null(!r->live, r->free_ns));
 	}
 	json_object_set_new(o, "size", count_of(r->size));
+	if (r->size_least)
+		json_object_set_new(o, "size_at_least", json_true());
 	json_object_set_new(o, "moved",
 			    r->bytes == UINT64_MAX || ttmon_heat_is_unknown(r) ? json_null() : count_of(r->bytes));
 	json_object_set_new(o, "copies", ttmon_heat_is_unknown(r) ? json_null() : count_of(r->copies));

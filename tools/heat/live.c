@@ -491,14 +491,14 @@ static int read_allocs(const struct ttmon_heat_ask *ask, struct ttmon_heatmap *m
 	json_t *doc = NULL;
 	int err;
 
-	snprintf(path, sizeof(path), "/v1/heat?n=%d", HOTTEST);
+	if (ask->pid)
+		snprintf(pid, sizeof(pid), "&pid=%" PRIu64, ask->pid);
+	snprintf(path, sizeof(path), "/v1/heat?n=%d%s", HOTTEST, pid);
 	err = ask_for(ask, path, &doc, why, n);
 	if (err)
 		return err;
 	err = ttmon_heat_take_heat(map, doc, ask);
 	json_decref(doc);
-	if (ask->pid)
-		snprintf(pid, sizeof(pid), "&pid=%" PRIu64, ask->pid);
 	for (size_t i = 0; i < ARRAY_SIZE(methods) && !err; i++) {
 		snprintf(path, sizeof(path), "/v1/allocations?method=%s&live=1&limit=%d%s", methods[i], PINNED_MAX,
 			 pid);
@@ -528,7 +528,12 @@ int ttmon_heat_read_live(const struct ttmon_heat_ask *ask, struct ttmon_heatmap 
 	if (!err)
 		err = take_status(ask, map, why, n);
 	if (!err && !map->title) {
-		map->title = strdup("live");
+		char title[80] = "live";
+
+		if (ask->pid)
+			snprintf(title, sizeof(title), "live, process %" PRIu64 "%s%s", ask->pid, map->nr ? " " : "",
+				 map->nr && map->rows[0].comm ? map->rows[0].comm : "");
+		map->title = strdup(title);
 		err = map->title ? 0 : -ENOMEM;
 	}
 	if (err == -ENOMEM)

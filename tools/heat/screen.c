@@ -5,7 +5,6 @@
  * again.
  */
 #include <langinfo.h>
-#include <locale.h>
 #include <ncurses.h>
 
 #include "lib/read/client.h"
@@ -26,6 +25,7 @@ struct view {
 	struct ttmon_heatmap_scale scale;
 	struct ttmon_heatmap_span scaled; /* the span of the current scale; columns 0: the scale is of another map */
 	bool has_map, paused, help, utf8, colour;
+	bool inside;	   /* of another screen, to which Escape and q return */
 	bool zoomed;	   /* span.from_ns and to_ns were set by the user */
 	int err;	   /* result of the last reading */
 	char *id;	   /* id of the allocation whose pages are shown */
@@ -33,7 +33,54 @@ struct view {
 	uint64_t next_ns, good_ns;
 	size_t top, selected, page;
 	size_t back; /* the selected row among the allocations, to return to */
+	struct ttmon_screen_filter filter;
+	char site[200]; /* the call site whose allocations are shown, "": all; Escape returns to the sites */
+	uint32_t site_pid;
+	uint8_t site_method;
+	size_t *rows; /* places in the order of the rows that the filter shows; NULL: all */
+	size_t nr_rows;
 };
+
+/* ---- the rows that are shown ---- */
+
+static size_t count(const struct view *v)
+{
+	return v->rows ? v->nr_rows : v->map.nr;
+}
+
+/* The place of row i of the screen in map.order. */
+static size_t place(const struct view *v, size_t i)
+{
+	return v->rows ? v->rows[i] : i;
+}
+
+static const struct ttmon_heatmap_row *selected_row(const struct view *v)
+{
+	return v->has_map && v->selected < count(v) ? &v->map.rows[v->map.order[place(v, v->selected)]] : NULL;
+}
+
+static bool is_of_site(const struct view *v, const struct ttmon_heatmap_row *r)
+{
+	return !v->site[0] || (r->site && r->pid == v->site_pid && r->method == v->site_method &&
+			       !strncmp(r->site, v->site, sizeof(v->site) - 1));
+}
+
+/* Finds the rows that pass the filter. Where memory is short all are shown. */
+static void apply_filter(struct view *v)
+{
+	free(v->rows);
+	v->rows = NULL;
+	v->nr_rows = 0;
+	if (!v->has_map || v->map.pages || (!v->filter.text[0] && !v->site[0]))
+		return;
+	v->rows = calloc(v->map.nr + 1, sizeof(*v->rows));
+	for (size_t i = 0; v->rows && i < v->map.nr; i++) {
+		const struct ttmon_heatmap_row *r = &v->map.rows[v->map.order[i]];
+
+		if (is_of_site(v, r) && (!v->filter.text[0] || ttmon_heat_matches(r, v->filter.text)))
+			v->rows[v->nr_rows++] = i;
+	}
+}
 
 /* ---- reading ---- */
 
@@ -41,14 +88,15 @@ static void remember_selected(struct view *v)
 {
 	free(v->selected_id);
 	v->selected_id = NULL;
-	if (v->has_map && v->selected < v->map.nr && v->map.rows[v->map.order[v->selected]].id)
-		v->selected_id = strdup(v->map.rows[v->map.order[v->selected]].id);
+	if (selected_row(v) && selected_row(v)->id)
+		v->selected_id = strdup(selected_row(v)->id);
 }
 
 static void find_selected(struct view *v)
 {
-	for (size_t i = 0; v->selected_id && i < v->map.nr; i++) {
-		const char *id = v->map.rows[v->map.order[i]].id;
+	apply_filter(v);
+	for (size_t i = 0; v->selected_id && i < count(v); i++) {
+		const char *id = v->map.rows[v->map.order[place(v, i)]].id;
 
 		if (id && !strcmp(id, v->selected_id)) {
 			v->selected = i;
@@ -126,16 +174,18 @@ static void put_text(int y, const char *text, attr_t attr)
 static void draw_help(int y)
 {
 	static const char *const lines[] = {
-		"Arrows, Page keys, Home, End  select an allocation",
-		"Enter                         the pages of it;  Backspace, Esc  back",
-		"+ -                           zoom in, out;  < > left right  earlier, later;  =  all of it",
-		"g                             allocations of a call site together, or each by itself",
-		"s r                           sort by the next key;  the other way round",
-		"p space                       pause;  h this text away;  q quit",
+		"Arrows, Page keys, Home, End  select a row",
+		"Enter   the allocations of a call site, the pages of an allocation;  Esc back",
+		"g       call sites or allocations    / filter by name, process, id;  Esc ends it",
+		"+ -     zoom in, out    < > left right  earlier, later    =  all of it",
+		"s r     sort by the next key;  the other way round    p space  pause",
+		"?       this text away    q  quit",
 		"",
-		"HOW: P pinned, - pageable, ? not known which, m managed, d on the device, and by which call.",
-		"A dot: live, nothing moved. ?: calls may be missing there. +: events were not kept.",
-		"Sums: >= a lower bound, - not known.",
+		"PEAK: the most that a call site had live at one time. ADVICE: pin, unpin, keep,",
+		"pinned: allocate it pinned, ?: not known. HOW: P pinned, - pageable, ? not known",
+		"which, m managed, d on the device, and by which call.",
+		"A dot: live, nothing moved. ?: calls may be missing there. +: events not kept.",
+		"Sums and sizes: >= a lower bound, - not known.",
 		"The live map of a long life is coarse: 64 pieces for each allocation.",
 	};
 
@@ -174,24 +224,31 @@ static void draw_err(const struct view *v)
 {
 	char line[300], age[TTMON_FMT_LEN];
 
-	snprintf(line, sizeof(line), "NO MAP of %s: %s; this is %s old", v->ask->db ? v->ask->db : v->ask->socket,
+	ttmon_fmt_ns(age, sizeof(age), ttmon_mono_ns() - v->good_ns);
+	snprintf(line, sizeof(line), "NO MAP of %s: %s%s%s%s", v->ask->db ? v->ask->db : v->ask->socket,
 		 v->err == -ENOENT	   ? "there is no such allocation any more"
 		 : v->err == -EREMOTEIO	   ? "it refused to answer"
 		 : v->err == -EBADMSG	   ? "what answers is not ttmond"
 		 : v->err == -ECONNREFUSED ? "no ttmond there"
 					   : strerror(-v->err),
-		 ttmon_fmt_ns(age, sizeof(age), ttmon_mono_ns() - v->good_ns));
+		 v->has_map ? "; this is " : "", v->has_map ? age : "", v->has_map ? " old" : "");
 	put_text(0, line, A_BOLD);
 }
 
 static void draw_foot(const struct view *v)
 {
-	char line[300];
+	char line[300], filter[128];
 
-	snprintf(line, sizeof(line), "%ssorted by %s%s%s   %zu of %zu   h: help  q: quit", v->paused ? "PAUSED  " : "",
-		 v->map.pages && !v->ask->has_sort ? "offset" : ttmon_heat_sort_name(v->ask->sort),
-		 v->ask->reverse ? ", reversed" : "", v->zoomed ? ", zoomed (= all)" : "",
-		 v->map.nr ? v->selected + 1 : 0, v->map.nr);
+	ttmon_screen_filter_text(&v->filter, filter, sizeof(filter));
+	if (v->filter.editing)
+		snprintf(line, sizeof(line), "%s", filter);
+	else
+		snprintf(line, sizeof(line), "%s%ssorted by %s%s%s   %zu of %zu%s   ?: help  q: quit",
+			 v->paused ? "PAUSED  " : "", filter,
+			 v->map.pages && !v->ask->has_sort ? "offset" : ttmon_heat_sort_name(v->ask->sort),
+			 v->ask->reverse ? ", reversed" : "", v->zoomed ? ", zoomed (= all)" : "",
+			 count(v) ? v->selected + 1 : 0, count(v),
+			 v->inside || v->id || v->site[0] ? "  Esc: back" : "");
 	put_text(LINES - 1, line, A_NORMAL);
 }
 
@@ -218,14 +275,14 @@ static void draw(struct view *v)
 		draw_err(v);
 	}
 	v->page = LINES - y - foot > 0 ? (size_t)(LINES - y - foot) : 1;
-	v->selected = MIN(v->selected, v->map.nr ? v->map.nr - 1 : 0);
+	v->selected = MIN(v->selected, count(v) ? count(v) - 1 : 0);
 	v->top = MIN(v->top, v->selected);
 	v->top = v->selected >= v->top + v->page ? v->selected - v->page + 1 : v->top;
 	if (v->help) {
 		draw_help(y + 1);
 	} else {
-		for (size_t i = v->top; i < v->map.nr && i - v->top < v->page; i++) {
-			ttmon_heat_row(&v->map, &v->layout, &v->span, &v->scale, i, &line);
+		for (size_t i = v->top; i < count(v) && i - v->top < v->page; i++) {
+			ttmon_heat_row(&v->map, &v->layout, &v->span, &v->scale, place(v, i), &line);
 			put_line(v, y++, &line, i == v->selected ? v->layout.map_at - 1 : 0);
 		}
 	}
@@ -234,8 +291,8 @@ static void draw(struct view *v)
 		put_line(v, LINES - 4, &line, 0);
 		ttmon_heat_legend(&v->map, &v->layout, &v->span, &v->scale, 1, &line);
 		put_line(v, LINES - 3, &line, 0);
-		if (v->map.nr) {
-			ttmon_heat_details(&v->map, &v->layout, v->selected, &line);
+		if (count(v)) {
+			ttmon_heat_details(&v->map, &v->layout, place(v, v->selected), &line);
 			put_line(v, LINES - 2, &line, 0);
 		}
 	}
@@ -272,36 +329,62 @@ static void pan(struct view *v, bool later)
 	v->span.to_ns = v->span.from_ns + len;
 }
 
-static void show_pages(struct view *v)
+/* Reads again, as other rows. */
+static void show_other(struct view *v)
 {
+	v->selected = v->top = 0;
+	v->next_ns = 0;
+}
+
+/* Of a call site its allocations, of an allocation its pages. */
+static void show_inside(struct view *v)
+{
+	const struct ttmon_heatmap_row *r = selected_row(v);
 	char *id;
 
-	if (!v->has_map || v->map.pages || v->selected >= v->map.nr ||
-	    v->map.rows[v->map.order[v->selected]].allocs != 1)
+	if (!r || v->map.pages)
 		return;
-	id = strdup(v->map.rows[v->map.order[v->selected]].id);
+	if (r->allocs > 1) {
+		snprintf(v->site, sizeof(v->site), "%s", r->site ? r->site : "");
+		v->site_pid = r->pid;
+		v->site_method = r->method;
+		v->filter.text[0] = '\0';
+		v->ask->by_site = false;
+		show_other(v);
+		return;
+	}
+	id = r->id ? strdup(r->id) : NULL;
 	if (!id)
 		return;
 	free(v->id);
 	v->id = id;
 	v->ask->id = id;
 	v->back = v->selected;
-	v->selected = v->top = 0;
 	v->ask->has_sort = v->zoomed = false;
-	v->next_ns = 0;
+	show_other(v);
 }
 
-static void show_allocations(struct view *v)
+/*
+ * Goes back from pages to allocations, and from those of a call site to the sites. Returns whether to
+ * end.
+ */
+static bool go_back(struct view *v)
 {
-	/* If the pages were requested on the command line there is no list to return to. */
-	if (!v->id)
-		return;
-	free(v->id);
-	v->id = NULL;
-	v->ask->id = NULL;
-	v->selected = v->back;
-	v->zoomed = false;
-	v->next_ns = 0;
+	if (v->id) {
+		free(v->id);
+		v->id = NULL;
+		v->ask->id = NULL;
+		show_other(v);
+		v->selected = v->back;
+		v->zoomed = false;
+	} else if (v->site[0]) {
+		v->site[0] = '\0';
+		v->ask->by_site = true;
+		show_other(v);
+	} else {
+		return v->inside;
+	}
+	return false;
 }
 
 static void next_sort(struct view *v)
@@ -316,6 +399,15 @@ static bool obey(struct view *v, int key)
 {
 	if (key == KEY_RESIZE)
 		return false;
+	if (v->help && key == KEY_ESC) {
+		v->help = false;
+		return false;
+	}
+	if (!v->help && !v->map.pages && ttmon_screen_filter_key(&v->filter, key)) {
+		v->selected = v->top = 0;
+		apply_filter(v);
+		return false;
+	}
 	v->help = key == 'h' || key == '?' ? !v->help : false;
 	switch (key) {
 	case 'q':
@@ -336,8 +428,8 @@ static bool obey(struct view *v, int key)
 	case 'g':
 		if (!v->map.pages) {
 			v->ask->by_site = !v->ask->by_site;
-			v->selected = v->top = 0;
-			v->next_ns = 0;
+			v->site[0] = '\0';
+			show_other(v);
 		}
 		break;
 	case '+':
@@ -358,16 +450,15 @@ static bool obey(struct view *v, int key)
 	case '\n':
 	case '\r':
 	case KEY_ENTER:
-		show_pages(v);
+		show_inside(v);
 		break;
 	case KEY_BACKSPACE:
 	case 127:
 	case '\b':
 	case KEY_ESC:
-		show_allocations(v);
-		break;
+		return go_back(v);
 	default:
-		ttmon_screen_move(&v->selected, key, v->page, v->map.nr);
+		ttmon_screen_move(&v->selected, key, v->page, count(v));
 		break;
 	}
 	return false;
@@ -390,8 +481,10 @@ static void watch(struct view *v)
 		uint64_t now_ns = ttmon_mono_ns();
 
 		if (is_due(v, now_ns)) {
-			/* Reading a large database takes a while. */
-			if (v->ask->db) {
+			/* Reading a large database takes a while; a busy service may, too. */
+			if (v->ask->db || !v->has_map) {
+				if (!v->has_map)
+					erase();
 				put_text(LINES - 1, "reading ...", A_BOLD);
 				clrtoeol();
 				refresh();
@@ -409,11 +502,8 @@ static void watch(struct view *v)
 
 static void begin_colours(struct view *v)
 {
-	const char *no = getenv("NO_COLOR");
-
-	if ((no && *no) || !has_colors() || start_color() == ERR)
+	if (!ttmon_screen_style().colour)
 		return;
-	use_default_colors();
 	if (COLORS < 256 || COLOR_PAIRS <= TTMON_HEAT_STYLES)
 		return;
 	for (unsigned int i = 0; i < TTMON_HEAT_LEVELS; i++)
@@ -423,13 +513,22 @@ static void begin_colours(struct view *v)
 	v->colour = true;
 }
 
+static void browse(struct view *v)
+{
+	v->utf8 = ttmon_screen_style().utf8;
+	begin_colours(v);
+	watch(v);
+	ttmon_heatmap_fini(&v->map);
+	free(v->id);
+	free(v->selected_id);
+	free(v->rows);
+}
+
 int ttmon_heat_screen(struct ttmon_heat_ask *ask)
 {
 	struct view v = { .ask = ask };
 	struct screen *screen;
 
-	setlocale(LC_CTYPE, "");
-	v.utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
 	/* An unreadable database, or a missing service, is reported before the screen is set up. */
 	if (ttmon_heat_read(ask, false, &v.map))
 		return TTMON_EXIT_ERROR;
@@ -441,11 +540,14 @@ int ttmon_heat_screen(struct ttmon_heat_ask *ask)
 		ttmon_heatmap_fini(&v.map);
 		return TTMON_EXIT_ERROR;
 	}
-	begin_colours(&v);
-	watch(&v);
+	browse(&v);
 	ttmon_screen_end(screen);
-	ttmon_heatmap_fini(&v.map);
-	free(v.id);
-	free(v.selected_id);
 	return 0;
+}
+
+void ttmon_heat_inside(struct ttmon_heat_ask *ask)
+{
+	struct view v = { .ask = ask, .inside = true };
+
+	browse(&v);
 }

@@ -13,11 +13,13 @@
 #include "tools/heat/heat.h"
 #include "tools/term/table.h"
 
-#define COL_SIZE 6
-#define COL_HOW	 6
-#define COL_SUM	 7 /* and one more column for the sign of a lower bound */
-#define COL_PID	 8
-#define SITE_MIN 10
+#define COL_SIZE   6 /* and two more columns for the sign of a lower bound */
+#define COL_ADVICE 7
+#define ADVICE_MIN 72 /* least width of a line with the column ADVICE */
+#define COL_HOW	   6
+#define COL_SUM	   7 /* and one more column for the sign of a lower bound */
+#define COL_PID	   8
+#define SITE_MIN   10
 
 static const uint32_t blocks[TTMON_HEAT_LEVELS] = { 0x2581, 0x2582, 0x2583, 0x2584, 0x2585, 0x2586, 0x2587, 0x2588 };
 static const char letters[] = ":-=+*#%@";
@@ -143,6 +145,18 @@ void ttmon_heat_print(FILE *f, const struct ttmon_heat_line *line, bool colour)
 	putc('\n', f);
 }
 
+bool ttmon_heat_matches(const struct ttmon_heatmap_row *r, const char *text)
+{
+	const char *const in[] = { r->shown, r->site, r->comm, r->id };
+	char pid[16];
+
+	for (size_t i = 0; i < ARRAY_SIZE(in); i++)
+		if (in[i] && ttmon_term_has_text(in[i], text))
+			return true;
+	snprintf(pid, sizeof(pid), "%u", r->pid);
+	return ttmon_term_has_text(pid, text);
+}
+
 /* ---- layout ---- */
 
 static bool has_least(const struct ttmon_heatmap *map)
@@ -161,6 +175,22 @@ static bool has_unseen(const struct ttmon_heatmap *map)
 	return false;
 }
 
+static bool has_least_size(const struct ttmon_heatmap *map)
+{
+	for (size_t i = 0; i < map->nr; i++)
+		if (map->rows[i].size_least)
+			return true;
+	return false;
+}
+
+static bool has_verdict(const struct ttmon_heatmap *map)
+{
+	for (size_t i = 0; i < map->nr; i++)
+		if (map->rows[i].judged)
+			return true;
+	return false;
+}
+
 void ttmon_heat_fit(const struct ttmon_heatmap *map, unsigned int width, bool utf8, struct ttmon_heat_layout *ret)
 {
 	struct ttmon_heat_layout l = { .width = MIN(MAX(width, TTMON_HEAT_WIDTH_MIN), TTMON_HEAT_WIDTH_MAX),
@@ -168,12 +198,14 @@ void ttmon_heat_fit(const struct ttmon_heatmap *map, unsigned int width, bool ut
 	unsigned int fixed;
 
 	l.sums = COL_SUM + has_least(map);
-	fixed = COL_SIZE + 1 + COL_HOW + 1 + 1 + l.sums + 1 + l.sums;
+	l.size = COL_SIZE + (has_least_size(map) ? 2 : 0);
+	l.advice = !map->pages && l.width >= ADVICE_MIN && has_verdict(map) ? COL_ADVICE : 0;
+	fixed = l.size + 1 + COL_HOW + 1 + l.advice + 1 + l.sums + 1 + l.sums;
 	if (map->pages)
-		fixed -= COL_SIZE + 1 + COL_HOW + 1;
+		fixed -= l.size + 1 + COL_HOW + 1;
 	l.pid = map->nr_procs > 1 && l.width >= 100 ? COL_PID : 0;
-	l.site = map->pages ? 12 : MAX(SITE_MIN, MIN(l.width / 4 - 4, 44u));
-	l.map_at = l.site + 1 + l.pid + (map->pages ? 0 : COL_SIZE + 1 + COL_HOW + 1);
+	l.site = map->pages ? 12 : MAX(SITE_MIN, MIN(l.width * 3 / 10 - 4, 56u));
+	l.map_at = l.site + 1 + l.pid + (map->pages ? 0 : l.size + 1 + COL_HOW + 1 + l.advice);
 	l.map = l.width - l.site - 1 - l.pid - fixed;
 	*ret = l;
 }
@@ -388,8 +420,13 @@ void ttmon_heat_columns(const struct ttmon_heatmap *map, const struct ttmon_heat
 	if (l->pid)
 		put_field(ret, l->site + 1, COL_PID - 1, "PID", true, TTMON_HEAT_HEAD);
 	if (!map->pages) {
-		put_field(ret, l->site + 1 + l->pid, COL_SIZE, "SIZE", true, TTMON_HEAT_HEAD);
-		put_field(ret, l->site + 1 + l->pid + COL_SIZE + 1, COL_HOW, "HOW", false, TTMON_HEAT_HEAD);
+		unsigned int size_at = l->site + 1 + l->pid;
+
+		put_field(ret, size_at, l->size, map->sites ? "PEAK" : "SIZE", true, TTMON_HEAT_HEAD);
+		put_field(ret, size_at + l->size + 1, COL_HOW, "HOW", false, TTMON_HEAT_HEAD);
+		if (l->advice)
+			put_field(ret, size_at + l->size + 1 + COL_HOW + 1, COL_ADVICE - 1, "ADVICE", false,
+				  TTMON_HEAT_HEAD);
 	}
 	put_times(map, l, span, ret);
 	put_field(ret, at, l->sums, "MOVED", true, TTMON_HEAT_HEAD);
@@ -476,6 +513,39 @@ static const char *shown(const struct ttmon_heatmap_row *r)
 	return r->shown ? r->shown : r->site ? r->site : "?";
 }
 
+/* A path is cut at its beginning: what differs is at its end. */
+static const char *end_of_path(const struct ttmon_heat_line *l, const char *path, unsigned int columns, char *buf,
+			       size_t n)
+{
+	size_t left = strlen(path);
+
+	while (left && text_columns(l, path) + 1 > columns) {
+		unsigned int width;
+		uint32_t ch;
+		size_t bytes = ttmon_term_char(path, left, l->utf8, &ch, &width);
+
+		path += bytes;
+		left -= bytes;
+	}
+	snprintf(buf, n, "~%s", path);
+	return buf;
+}
+
+/* The word of the column ADVICE; "-": there is no verdict, "?": it is not known what to do. */
+static const char *advice_word(const struct ttmon_heatmap_row *r)
+{
+	if (!r->judged)
+		return "-";
+	switch (r->said.advice) {
+	case TTMON_ADVICE_ALLOCATE:
+		return "pinned";
+	case TTMON_ADVICE_UNKNOWN:
+		return "?";
+	default:
+		return ttmon_advice_name(r->said.advice);
+	}
+}
+
 /*
  * Puts the call site, and for a group the number of its allocations, which stays readable if the name
  * is long.
@@ -485,10 +555,13 @@ static void put_site(struct ttmon_heat_line *ret, const struct ttmon_heat_layout
 	char buf[TTMON_FMT_LEN + 8] = "", count[TTMON_FMT_LEN], fit[TTMON_HEAT_WIDTH_MAX];
 	unsigned int n = r->allocs > 1 ? (unsigned int)snprintf(buf, sizeof(buf), " x%s", number(count, r->allocs)) : 0;
 	const char *site = r->shown ? ttmon_site_show_text(fit, sizeof(fit), r->shown, l->site - n) : shown(r);
+	unsigned int width = text_columns(ret, site);
 
+	if (!r->shown && *site == '/' && width > l->site - n)
+		site = end_of_path(ret, site, l->site - n, fit, sizeof(fit));
 	put_field(ret, 0, l->site, site, false, TTMON_HEAT_PLAIN);
 	if (n)
-		put_field(ret, MIN((unsigned int)strlen(site), l->site - n), n, buf, false, TTMON_HEAT_HEAD);
+		put_field(ret, MIN(text_columns(ret, site), l->site - n), n, buf, false, TTMON_HEAT_HEAD);
 }
 
 void ttmon_heat_row(const struct ttmon_heatmap *map, const struct ttmon_heat_layout *l,
@@ -507,9 +580,16 @@ void ttmon_heat_row(const struct ttmon_heatmap *map, const struct ttmon_heat_lay
 		put_field(ret, l->site + 1, COL_PID - 1, buf, true, TTMON_HEAT_PLAIN);
 	}
 	if (!map->pages) {
-		put_field(ret, l->site + 1 + l->pid, COL_SIZE, bytes(buf, r->size), true, TTMON_HEAT_PLAIN);
-		put_field(ret, l->site + 1 + l->pid + COL_SIZE + 1, COL_HOW, ttmon_heat_how(r), false,
-			  TTMON_HEAT_PLAIN);
+		unsigned int size_at = l->site + 1 + l->pid;
+		bool act = r->judged && r->said.advice != TTMON_ADVICE_KEEP && r->said.advice != TTMON_ADVICE_UNKNOWN;
+		char size[TTMON_FMT_LEN + 2];
+
+		snprintf(size, sizeof(size), "%s%s", r->size_least ? ">=" : "", bytes(buf, r->size));
+		put_field(ret, size_at, l->size, size, true, TTMON_HEAT_PLAIN);
+		put_field(ret, size_at + l->size + 1, COL_HOW, ttmon_heat_how(r), false, TTMON_HEAT_PLAIN);
+		if (l->advice)
+			put_field(ret, size_at + l->size + 1 + COL_HOW + 1, COL_ADVICE - 1, advice_word(r), false,
+				  act ? TTMON_HEAT_WARN : TTMON_HEAT_PLAIN);
 	}
 	put_cells(map, l, span, scale, r, ret);
 	put_sum(ret, at, l->sums, r, r->bytes == UINT64_MAX ? "-" : bytes(buf, r->bytes));
@@ -613,11 +693,11 @@ void ttmon_heat_details(const struct ttmon_heatmap *map, const struct ttmon_heat
 			 ttmon_fmt_bytes(size, sizeof(size), r->size), r->at_least ? ">=" : "",
 			 (unsigned long long)r->copies, not_seen(r));
 	else if (r->allocs > 1)
-		snprintf(text, sizeof(text), "%s  %s (%u)  %s  %u allocations, the largest of %s%s%s%s", shown(r),
-			 r->comm ? r->comm : "?", r->pid,
+		snprintf(text, sizeof(text), "%s  %s (%u)  %s  %u allocations, %s%s at most at one time%s%s%s",
+			 shown(r), r->comm ? r->comm : "?", r->pid,
 			 ttmon_method_name(r->method) ? ttmon_method_name(r->method) : "?", r->allocs,
-			 ttmon_fmt_bytes(size, sizeof(size), r->size), in_place(r), not_seen(r),
-			 verdict(r, said, sizeof(said)));
+			 r->size_least ? ">=" : "", ttmon_fmt_bytes(size, sizeof(size), r->size), in_place(r),
+			 not_seen(r), verdict(r, said, sizeof(said)));
 	else
 		snprintf(text, sizeof(text), "%s  %s (%u)  %s%s%s%s  %s %s, %s%s  %s", shown(r),
 			 r->comm ? r->comm : "?", r->pid,

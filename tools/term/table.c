@@ -2,10 +2,12 @@
 /*
  * table.c: see table.h.
  *
- * Column widths are computed here, because wcwidth() depends on the locale, which ttmon does not set.
- * Wide East Asian characters and emoji take two columns, all other allowed characters one. Combining
- * characters are not allowed.
+ * Column widths are those of wcwidth() in the locale C.UTF-8, which ncurses and terminals use too.
+ * Where the system has no such locale, a character that is not ASCII becomes '?'.
  */
+#include <locale.h>
+#include <wchar.h>
+
 #include "tools/term/table.h"
 #include "lib/base/grow.h"
 
@@ -50,53 +52,44 @@ static size_t decode(const unsigned char *p, size_t n, uint32_t *ret)
 }
 
 /*
- * Returns whether a character is not allowed: control characters (C0, DEL, C1), invisible ones and
- * those that change the direction of writing, combining ones, and private or unassigned ones.
+ * Returns the columns of a character: 1 or 2. 0: it is not allowed: a control character, an invisible
+ * one or one that changes the direction of writing, a combining one, a private or unassigned one.
  */
-static bool is_refused(uint32_t c)
+static unsigned int columns_of(uint32_t c)
 {
+	/* Characters that wcwidth() gives columns, and that show nothing or have no agreed look. */
 	static const struct range refused[] = {
-		{ 0x00, 0x1f },	       { 0x7f, 0x9f },	   { 0xad, 0xad },	 { 0x300, 0x36f },
-		{ 0x483, 0x489 },      { 0x591, 0x5bd },   { 0x5bf, 0x5c7 },	 { 0x600, 0x605 },
-		{ 0x610, 0x61c },      { 0x64b, 0x65f },   { 0x6d6, 0x6ed },	 { 0x70f, 0x711 },
-		{ 0x730, 0x74a },      { 0x115f, 0x1160 }, { 0x1ab0, 0x1aff },	 { 0x17b4, 0x17d3 },
-		{ 0x180b, 0x180f },    { 0x1dc0, 0x1dff }, { 0x200b, 0x200f },	 { 0x2028, 0x202e },
-		{ 0x2060, 0x206f },    { 0x20d0, 0x20ff }, { 0x3164, 0x3164 },	 { 0xe000, 0xf8ff },
-		{ 0xfe00, 0xfe0f },    { 0xfe20, 0xfe2f }, { 0xfeff, 0xfeff },	 { 0xffa0, 0xffa0 },
-		{ 0xfff0, 0xfffb },    { 0xfffe, 0xffff }, { 0x1bca0, 0x1bca3 }, { 0x1d165, 0x1d1ad },
-		{ 0xe0000, 0x10ffff },
+		{ 0xad, 0xad },	    { 0x600, 0x605 },	{ 0x115f, 0x1160 },   { 0x3164, 0x3164 },    { 0xe000, 0xf8ff },
+		{ 0xffa0, 0xffa0 }, { 0xfff0, 0xfffb }, { 0x1d165, 0x1d1ad }, { 0xe0000, 0x10ffff },
 	};
+	static locale_t utf8;
+	locale_t was;
+	int n;
 
-	return in_ranges(c, refused, ARRAY_SIZE(refused));
-}
-
-static size_t columns_of(uint32_t c)
-{
-	static const struct range wide[] = {
-		{ 0x1100, 0x115f },   { 0x231a, 0x231b },   { 0x2329, 0x232a },	  { 0x23e9, 0x23f3 },
-		{ 0x25fd, 0x25fe },   { 0x2614, 0x2615 },   { 0x2648, 0x2653 },	  { 0x26a1, 0x26a1 },
-		{ 0x26aa, 0x26ab },   { 0x26bd, 0x26c5 },   { 0x26ce, 0x26d4 },	  { 0x26ea, 0x26fd },
-		{ 0x2705, 0x2705 },   { 0x270a, 0x270b },   { 0x2728, 0x2728 },	  { 0x274c, 0x2757 },
-		{ 0x2795, 0x2797 },   { 0x27b0, 0x27bf },   { 0x2b1b, 0x2b1c },	  { 0x2b50, 0x2b55 },
-		{ 0x2e80, 0xa4cf },   { 0xa960, 0xa97f },   { 0xac00, 0xd7a3 },	  { 0xf900, 0xfaff },
-		{ 0xfe30, 0xfe6f },   { 0xff00, 0xff60 },   { 0xffe0, 0xffe6 },	  { 0x16fe0, 0x1b2ff },
-		{ 0x1f004, 0x1f004 }, { 0x1f0cf, 0x1f0cf }, { 0x1f18e, 0x1f19a }, { 0x1f200, 0x1f64f },
-		{ 0x1f680, 0x1f6ff }, { 0x1f7e0, 0x1f7eb }, { 0x1f90c, 0x1f9ff }, { 0x1fa70, 0x1faff },
-		{ 0x20000, 0x3fffd },
-	};
-
-	return in_ranges(c, wide, ARRAY_SIZE(wide)) ? 2 : 1;
+	if (c < 0x80)
+		return c >= ' ' && c != 0x7f;
+	if (in_ranges(c, refused, ARRAY_SIZE(refused)))
+		return 0;
+	if (!utf8)
+		utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+	if (!utf8)
+		return 0;
+	was = uselocale(utf8);
+	n = wcwidth((wchar_t)c);
+	uselocale(was);
+	return (unsigned int)MAX(n, 0);
 }
 
 size_t ttmon_term_char(const char *text, size_t n, bool utf8, uint32_t *ret, unsigned int *ret_columns)
 {
 	size_t bytes = decode((const unsigned char *)text, n, ret);
 
-	if (!bytes || is_refused(*ret) || (!utf8 && *ret >= 0x80)) {
+	*ret_columns = bytes && (utf8 || *ret < 0x80) ? columns_of(*ret) : 0;
+	if (!*ret_columns) {
 		*ret = '?';
+		*ret_columns = 1;
 		bytes = bytes ? bytes : 1;
 	}
-	*ret_columns = (unsigned int)columns_of(*ret);
 	return bytes;
 }
 
@@ -126,6 +119,25 @@ size_t ttmon_term_clean(char *buf, size_t n, const char *text, size_t max, size_
 	return used;
 }
 
+static char lower_of(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+bool ttmon_term_has_text(const char *text, const char *part)
+{
+	for (;; text++) {
+		size_t i = 0;
+
+		while (part[i] && lower_of(text[i]) == lower_of(part[i]))
+			i++;
+		if (!part[i])
+			return true;
+		if (!*text)
+			return false;
+	}
+}
+
 /*
  * Returns the bytes and columns of the next item of a line: an escape sequence (CSI ... letter) or a
  * character.
@@ -142,7 +154,8 @@ static size_t next_in_line(const char *line, size_t len, size_t *width)
 		return MIN(n + 1, len);
 	}
 	n = decode((const unsigned char *)line, len, &c);
-	*width = n ? columns_of(c) : 1;
+	/* TTMON_TERM_BLANK is a space later on. */
+	*width = n ? MAX(columns_of(c), 1u) : 1;
 	return n ? n : 1;
 }
 

@@ -58,6 +58,8 @@ size_t ttmon_term_clean(char *buf, size_t n, const char *text, size_t max, size_
  * or 2. Returns its bytes.
  */
 size_t ttmon_term_char(const char *p, size_t n, bool utf8, uint32_t *ret, unsigned int *ret_columns);
+/* Returns whether text contains part, in any case of ASCII letters. */
+bool ttmon_term_has_text(const char *text, const char *part);
 /* Columns of a line of our own; escape sequences have none. */
 size_t ttmon_term_width(const char *text);
 /*

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* cmd_top.c: `ttmon top`: the options, and the forms that print once. */
+#include <langinfo.h>
+#include <locale.h>
 #include <time.h>
 
 #include "lib/read/client.h"
@@ -14,6 +16,9 @@ struct opts {
 
 static void print(const struct ttmon_top *t, const struct opts *o)
 {
+	const struct ttmon_term_style style = { .columns = ttmon_show_columns(),
+						.colour = *ttmon_show_escape(TTMON_SHOW_GOOD),
+						.utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8") };
 	struct ttmon_top_layout l;
 	char line[TTMON_TOP_LINE], args[512];
 
@@ -22,12 +27,12 @@ static void print(const struct ttmon_top *t, const struct opts *o)
 		if (i < 2 || line[0])
 			puts(line);
 	}
-	ttmon_top_fit(t, ttmon_show_columns(), o->ask.args, &l);
+	ttmon_top_fit(t, &style, &o->ask, &l);
 	ttmon_top_columns(&l, line, sizeof(line));
 	puts(line);
 	for (size_t i = 0; i < t->n; i++) {
 		args[0] = '\0';
-		if (ttmon_top_wants_args(&t->procs[i], &o->ask))
+		if (ttmon_top_wants_args(&t->procs[i], &o->ask, &l))
 			ttmon_top_args("/proc", t->procs[i].pid, args, sizeof(args));
 		ttmon_top_line(t, i, &l, args, line, sizeof(line));
 		puts(line);
@@ -101,6 +106,7 @@ static int run(const struct ttmon_cli *cli, void *ctx)
 	struct opts *o = ctx;
 
 	(void)cli;
+	setlocale(LC_CTYPE, "");
 	if (o->once || o->json || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
 		return print_loop(o);
 	return ttmon_top_screen(&o->ask);
@@ -112,9 +118,15 @@ static const struct ttmon_cli_opt options[] = {
 		       NULL),
 	{ "interval", 'i', "S", "seconds, 0.1-60 (1)", NULL,
 	  TTMON_CLI_FRACTION(struct opts, ask.interval_ms, 1000, 100, 60000) },
+	/* In the order of enum ttmon_top_by. */
+	{ "by", 0, "WHAT", "one row per process, as a tree, per systemd unit or per container (process)",
+	  "The words are process, tree, unit and container. The figures of a unit or container are sums; they are\n"
+	  "lower bounds where a figure of one of its processes is not known.",
+	  TTMON_CLI_WORD(struct opts, ask.by, "process tree unit container") },
 	/* In the order of enum ttmon_top_sort. */
-	{ "sort", 'o', "KEY", "cpu, ipc, misses, bandwidth, llc, pinned, chip, copied, switches or pid (cpu)", NULL,
-	  TTMON_CLI_WORD(struct opts, ask.sort, "cpu ipc misses bandwidth llc pinned chip copied switches pid") },
+	{ "sort", 'o', "KEY", "pinned, copied, wait, cpu, ipc, misses, bandwidth, llc, chip, switches or pid (pinned)",
+	  NULL,
+	  TTMON_CLI_WORD(struct opts, ask.sort, "pinned copied wait cpu ipc misses bandwidth llc chip switches pid") },
 	{ "reverse", 'r', NULL, "reverse the order", NULL, TTMON_CLI_FLAG(struct opts, ask.reverse) },
 	{ "lines", 'n', "N", "show at most N processes", NULL, TTMON_CLI_NUMBER(struct opts, ask.lines, 1, 1000000) },
 	{ "pid", 'p', "PID", "this one alone", NULL, TTMON_CLI_PID(struct opts, ask.pid) },
@@ -124,18 +136,22 @@ static const struct ttmon_cli_opt options[] = {
 };
 const struct ttmon_cli_cmd ttmon_cmd_top = {
 	.name = "ttmon top",
-	.summary = "which processes use CPUs, caches, memory bandwidth and pinned memory, live",
+	.summary = "which processes pin memory, copy, wait, and use CPUs, caches and memory bandwidth, live",
 	.args = "[OPTIONS]",
-	.about = "Shows live which processes of this host use the CPUs, caches, memory bandwidth and pinned memory.",
-	.notes = "Keys: c i m b l p d t s n sort, < > by the next column, r reverse the order, k kernel threads, a "
-		 "command\n"
-		 "lines, + - interval, arrows and page keys move, space pause, h help, q quit.\n"
-		 "CPU% is of one CPU, CHIP% of one Tenstorrent chip, if tt-metal's profiler reports runs, ERROR how "
-		 "much that\n"
-		 "may be wrong. LLC and MBM need RDT (ttmond --rmid), IPC and MISS hardware counters; - means not "
-		 "known,\n"
-		 ">= a lower bound: a family of probes (ttmon family) was not on during the whole interval; the third "
-		 "line says which.\n"
+	.about = "Shows live which processes pin memory, copy and wait, and use CPUs, caches and memory bandwidth.",
+	.notes = "Keys: p t w c i m l b d s n sort, < > by the next column, r reverse the order, g shows "
+		 "processes,\n"
+		 "a tree, units, containers, / filters, Enter shows the call sites of a process, k kernel threads,\n"
+		 "a command lines for names, + - interval, arrows and page keys move, space pause, ? help, q quit.\n"
+		 "WAIT% is the time of synchronous calls that returned in the interval, of one thread, CPU% of one "
+		 "CPU,\n"
+		 "CHIP% of one Tenstorrent chip, if tt-metal's profiler reports runs, ERROR how much that may be "
+		 "wrong.\n"
+		 "Columns that nothing here measures are left out: LLC and MBM need RDT (ttmond --rmid), IPC and MISS "
+		 "hardware\n"
+		 "counters. - means not known, >= a lower bound: a family of probes (ttmon family) was not on during "
+		 "the\n"
+		 "whole interval; the third line says which.\n"
 		 "(ended) is the sum of processes that have ended, (unassigned) the bandwidth of RMIDs that no process "
 		 "owned.",
 	TTMON_CLI_OPTS(options),

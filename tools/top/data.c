@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * data.c: reads the service's sums, computes their difference, and sorts. No terminal here. The data
- * of the service is validated.
+ * data.c: reads the service's sums and computes their difference. No terminal here. The data of the
+ * service is validated.
  */
 #include "lib/os/clock.h"
 #include "lib/read/client.h"
 #include "tools/cli/show.h"
 #include "tools/top/top.h"
-
-static const struct {
-	const char *name;
-	char key;
-} sorts[TTMON_SORT_MAX] = {
-	[TTMON_SORT_CPU] = { "cpu", 'c' },	 [TTMON_SORT_IPC] = { "ipc", 'i' },
-	[TTMON_SORT_MISSES] = { "misses", 'm' }, [TTMON_SORT_MBM] = { "bandwidth", 'b' },
-	[TTMON_SORT_LLC] = { "llc", 'l' },	 [TTMON_SORT_PINNED] = { "pinned", 'p' },
-	[TTMON_SORT_COPIED] = { "copied", 't' }, [TTMON_SORT_SWITCHES] = { "switches", 's' },
-	[TTMON_SORT_CHIP] = { "chip", 'd' },	 [TTMON_SORT_PID] = { "pid", 'n' },
-};
 
 static const char *const members[TTMON_TOP_FIGURES] = {
 	[TTMON_TOP_CPU] = "cpu_ns",
@@ -29,6 +18,8 @@ static const char *const members[TTMON_TOP_FIGURES] = {
 	[TTMON_TOP_MBM] = "mbm_total_bytes",
 	[TTMON_TOP_COPIES] = "copies",
 	[TTMON_TOP_COPIED] = "copy_bytes",
+	[TTMON_TOP_WAIT] = "wait_ns",
+	[TTMON_TOP_WAIT_MISSED] = "wait_missed",
 	[TTMON_TOP_CHIP] = "busy_ns",
 	[TTMON_TOP_CHIP_ERROR] = "bounded_error_ns",
 	[TTMON_TOP_CHIP_UNBOUNDED] = "unbounded_runs",
@@ -41,22 +32,12 @@ static const char *const members[TTMON_TOP_FIGURES] = {
 static const char *const families[TTMON_TOP_FAMILIES] = {
 	[TTMON_TOP_FAMILY_CPU] = "cpu",		  [TTMON_TOP_FAMILY_TRANSFER] = "transfer",
 	[TTMON_TOP_FAMILY_ALLOC] = "alloc",	  [TTMON_TOP_FAMILY_TENSTORRENT] = "tenstorrent",
-	[TTMON_TOP_FAMILY_DISPATCH] = "dispatch",
+	[TTMON_TOP_FAMILY_DISPATCH] = "dispatch", [TTMON_TOP_FAMILY_WAIT] = "wait",
 };
 
 const char *ttmon_top_family_name(unsigned int family)
 {
 	return families[family];
-}
-
-const char *ttmon_top_sort_name(unsigned int sort)
-{
-	return sort < TTMON_SORT_MAX ? sorts[sort].name : NULL;
-}
-
-char ttmon_top_sort_key(unsigned int sort)
-{
-	return sort < TTMON_SORT_MAX ? sorts[sort].key : 0;
 }
 
 void ttmon_top_fini(struct ttmon_top *t)
@@ -67,7 +48,7 @@ void ttmon_top_fini(struct ttmon_top *t)
 
 /* ---- reading ---- */
 
-static int by_identity(const void *a, const void *b)
+int ttmon_top_by_identity(const void *a, const void *b)
 {
 	const struct ttmon_top_proc *x = a, *y = b;
 
@@ -107,8 +88,9 @@ static void begin_sums(const json_t *o, const struct ttmon_top *t, struct ttmon_
 		return;
 
 	for (unsigned int i = 0; i < TTMON_TOP_SUMS; i++) {
-		bool measured = i == TTMON_TOP_MBM || i >= TTMON_TOP_CHIP	 ? false
+		bool measured = i == TTMON_TOP_MBM || i >= TTMON_TOP_WAIT_MISSED ? false
 				: i == TTMON_TOP_COPIES || i == TTMON_TOP_COPIED ? traced
+				: i == TTMON_TOP_WAIT				 ? traced && p->pid
 				: i <= TTMON_TOP_SWITCHES			 ? true
 										 : t->counters;
 
@@ -140,6 +122,7 @@ static void parse_proc(const json_t *o, const struct ttmon_top *t, struct ttmon_
 
 	p->pid = ttmon_show_u64(o, "pid");
 	p->start_ns = ttmon_show_u64(o, "start_ns");
+	p->ppid = ttmon_show_u64(o, "ppid");
 	p->cls = !strcmp(cls, "kernel")	      ? TTMON_TOP_KERNEL
 		 : !strcmp(cls, "unassigned") ? TTMON_TOP_UNASSIGNED
 		 : !strcmp(cls, "other")      ? TTMON_TOP_OTHER
@@ -203,15 +186,17 @@ int ttmon_top_parse(const json_t *doc, struct ttmon_top *ret)
 			continue;
 		parse_proc(o, &t, p);
 		t.has_work |= p->v[TTMON_TOP_CHIP] != TTMON_TOP_UNKNOWN;
+		t.has_wait |= json_object_get(o, members[TTMON_TOP_WAIT]) != NULL;
+		t.has_rmid |= p->v[TTMON_TOP_RMID] != TTMON_TOP_UNKNOWN;
 		/* The idle task is shown in the head. */
 		if (p->cls == TTMON_TOP_OTHER || (!p->pid && p->cls != TTMON_TOP_UNASSIGNED))
 			continue;
 		t.n++;
 	}
-	qsort(t.procs, t.n, sizeof(*t.procs), by_identity);
+	qsort(t.procs, t.n, sizeof(*t.procs), ttmon_top_by_identity);
 	/* There must be one row for each identity: the difference relies on it. */
 	for (i = 0; i < t.n; i++)
-		if (!n || by_identity(&t.procs[n - 1], &t.procs[i]))
+		if (!n || ttmon_top_by_identity(&t.procs[n - 1], &t.procs[i]))
 			t.procs[n++] = t.procs[i];
 	t.n = n;
 	parse_proc(gone, &t, &t.gone);
@@ -281,10 +266,10 @@ static size_t find(const struct ttmon_top *t, const bool *seen, const struct ttm
 
 	if (!t->n)
 		return 0;
-	at = bsearch(&key, t->procs, t->n, sizeof(key), by_identity);
+	at = bsearch(&key, t->procs, t->n, sizeof(key), ttmon_top_by_identity);
 	if (!at && p->pid) {
 		key.start_ns = 0;
-		at = bsearch(&key, t->procs, t->n, sizeof(key), by_identity);
+		at = bsearch(&key, t->procs, t->n, sizeof(key), ttmon_top_by_identity);
 		if (at && seen[at - t->procs])
 			at = NULL;
 	}
@@ -306,7 +291,7 @@ static void unknown(struct ttmon_top_proc *p)
 		p->v[k] = TTMON_TOP_UNKNOWN;
 }
 
-static bool did_anything(const struct ttmon_top_proc *p)
+bool ttmon_top_did_anything(const struct ttmon_top_proc *p)
 {
 	for (unsigned int k = 0; k < TTMON_TOP_SUMS; k++)
 		if (p->v[k] && p->v[k] != TTMON_TOP_UNKNOWN)
@@ -355,15 +340,20 @@ static void judge(const struct ttmon_top *d, struct ttmon_top_proc *p, uint64_t 
 {
 	static const enum ttmon_top_figure cpu[] = { TTMON_TOP_CPU,	     TTMON_TOP_SWITCHES, TTMON_TOP_CYCLES,
 						     TTMON_TOP_INSTRUCTIONS, TTMON_TOP_MISSES,	 TTMON_TOP_REFS };
-	enum ttmon_top_known copies = d->known[TTMON_TOP_FAMILY_TRANSFER];
+	enum ttmon_top_known copies = d->known[TTMON_TOP_FAMILY_TRANSFER], waits = d->known[TTMON_TOP_FAMILY_WAIT];
 
 	/* The probes of this process became active within the interval. */
-	if (p->probed_ns > from_ns)
+	if (p->probed_ns > from_ns) {
 		copies = MAX(copies, TTMON_TOP_AT_LEAST);
+		waits = MAX(waits, TTMON_TOP_AT_LEAST);
+	}
+	if (p->v[TTMON_TOP_WAIT_MISSED] && p->v[TTMON_TOP_WAIT_MISSED] != TTMON_TOP_UNKNOWN)
+		waits = MAX(waits, TTMON_TOP_AT_LEAST);
 	for (size_t i = 0; i < ARRAY_SIZE(cpu); i++)
 		lower(p, cpu[i], d->known[TTMON_TOP_FAMILY_CPU]);
 	lower(p, TTMON_TOP_COPIES, copies);
 	lower(p, TTMON_TOP_COPIED, copies);
+	lower(p, TTMON_TOP_WAIT, waits);
 	judge_work(d, p);
 	if (d->known[TTMON_TOP_FAMILY_CPU] != TTMON_TOP_ALL)
 		p->complete = false;
@@ -394,7 +384,7 @@ static void add_gone(const struct ttmon_top *from, const struct ttmon_top *to, c
 		if (row->v[k] != TTMON_TOP_UNKNOWN && before.v[k] != TTMON_TOP_UNKNOWN)
 			row->v[k] = row->v[k] > before.v[k] ? row->v[k] - before.v[k] : 0;
 	row->v[TTMON_TOP_LLC] = row->v[TTMON_TOP_PINNED] = TTMON_TOP_UNKNOWN;
-	d->n += did_anything(row);
+	d->n += ttmon_top_did_anything(row);
 }
 
 static void sum_up(struct ttmon_top *d)
@@ -418,6 +408,7 @@ static void sum_up(struct ttmon_top *d)
 		d->running = TTMON_TOP_UNKNOWN;
 	lower(&d->all, TTMON_TOP_SWITCHES, cpu);
 	lower(&d->all, TTMON_TOP_COPIED, d->known[TTMON_TOP_FAMILY_TRANSFER]);
+	lower(&d->all, TTMON_TOP_WAIT, d->known[TTMON_TOP_FAMILY_WAIT]);
 }
 
 int ttmon_top_diff(const struct ttmon_top *from, const struct ttmon_top *to, struct ttmon_top *ret)
@@ -460,73 +451,5 @@ int ttmon_top_diff(const struct ttmon_top *from, const struct ttmon_top *to, str
 	judge_all(&d, from->now_ns);
 	sum_up(&d);
 	*ret = d;
-	return 0;
-}
-
-/* ---- order ---- */
-
-/* A larger value comes first, an unknown one last. */
-static double value(const struct ttmon_top_proc *p, unsigned int sort)
-{
-	static const enum ttmon_top_figure figures[TTMON_SORT_MAX] = {
-		[TTMON_SORT_CPU] = TTMON_TOP_CPU,	    [TTMON_SORT_MISSES] = TTMON_TOP_MISSES,
-		[TTMON_SORT_MBM] = TTMON_TOP_MBM,	    [TTMON_SORT_LLC] = TTMON_TOP_LLC,
-		[TTMON_SORT_PINNED] = TTMON_TOP_PINNED,	    [TTMON_SORT_COPIED] = TTMON_TOP_COPIED,
-		[TTMON_SORT_SWITCHES] = TTMON_TOP_SWITCHES, [TTMON_SORT_CHIP] = TTMON_TOP_CHIP,
-	};
-	uint64_t cycles = p->v[TTMON_TOP_CYCLES], instructions = p->v[TTMON_TOP_INSTRUCTIONS], v;
-
-	if (sort == TTMON_SORT_IPC)
-		return cycles && cycles != TTMON_TOP_UNKNOWN && instructions != TTMON_TOP_UNKNOWN
-			       ? (double)instructions / (double)cycles
-			       : -1;
-	v = p->v[figures[sort]];
-	return v == TTMON_TOP_UNKNOWN ? -1 : (double)v;
-}
-
-static int by_value(const void *a, const void *b, void *ctx)
-{
-	const struct ttmon_top_ask *ask = ctx;
-	const unsigned int keys[] = { ask->sort, TTMON_SORT_CPU };
-	int order = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(keys) && !order && ask->sort != TTMON_SORT_PID; i++) {
-		double x = value(a, keys[i]), y = value(b, keys[i]);
-
-		/* Unknown values come last in reverse order too. */
-		if ((x < 0) != (y < 0))
-			return x < 0 ? 1 : -1;
-		order = x > y ? -1 : x < y;
-	}
-	if (!order)
-		order = by_identity(a, b);
-	return ask->reverse ? -order : order;
-}
-
-static bool is_wanted(const struct ttmon_top_proc *p, const struct ttmon_top_ask *ask)
-{
-	if (ask->pid)
-		return p->pid == ask->pid;
-	if (p->cls == TTMON_TOP_KERNEL && !ask->kernel)
-		return false;
-	/* Leaves out a process that has ended and did nothing in the interval. */
-	return (!p->ended && p->pid) || did_anything(p);
-}
-
-int ttmon_top_arrange(const struct ttmon_top *t, const struct ttmon_top_ask *ask, struct ttmon_top *ret)
-{
-	struct ttmon_top a = *t;
-
-	a.n = 0;
-	a.procs = calloc(t->n + 1, sizeof(*a.procs));
-	if (!a.procs)
-		return -ENOMEM;
-	for (size_t i = 0; i < t->n; i++)
-		if (is_wanted(&t->procs[i], ask))
-			a.procs[a.n++] = t->procs[i];
-	qsort_r(a.procs, a.n, sizeof(*a.procs), by_value, (void *)ask);
-	if (ask->lines)
-		a.n = MIN(a.n, (size_t)ask->lines);
-	*ret = a;
 	return 0;
 }

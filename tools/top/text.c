@@ -6,8 +6,9 @@
 #include "tools/term/table.h"
 #include "tools/top/top.h"
 
-#define NAME_MIN  8
-#define NAME_PIPE 120 /* longest command line if stdout is no terminal */
+#define NAME_MIN    8
+#define NAME_PIPE   120 /* longest command line if stdout is no terminal */
+#define COMMAND_MIN 20
 
 static const struct {
 	const char *title;
@@ -17,17 +18,21 @@ static const struct {
 } columns[TTMON_COL_MAX] = {
 	[TTMON_COL_PID] = { "PID", 7, TTMON_SORT_PID, false },
 	[TTMON_COL_NAME] = { "PROCESS", 17, TTMON_SORT_MAX, true },
+	[TTMON_COL_PINNED] = { "PINNED", 7, TTMON_SORT_PINNED, false },
+	[TTMON_COL_PINNED_BAR] = { "", 10, TTMON_SORT_MAX, true },
+	[TTMON_COL_COPIED] = { "COPIED/s", 8, TTMON_SORT_COPIED, false },
+	[TTMON_COL_WAIT] = { "WAIT%", 6, TTMON_SORT_WAIT, false },
 	[TTMON_COL_CPU] = { "CPU%", 6, TTMON_SORT_CPU, false },
+	[TTMON_COL_CPU_BAR] = { "", 10, TTMON_SORT_MAX, true },
 	[TTMON_COL_CHIP] = { "CHIP%", 6, TTMON_SORT_CHIP, false },
 	[TTMON_COL_CHIP_ERROR] = { "ERROR", 6, TTMON_SORT_MAX, false },
 	[TTMON_COL_IPC] = { "IPC", 5, TTMON_SORT_IPC, false },
 	[TTMON_COL_MISSES] = { "MISS/s", 7, TTMON_SORT_MISSES, false },
 	[TTMON_COL_LLC] = { "LLC", 7, TTMON_SORT_LLC, false },
 	[TTMON_COL_MBM] = { "MBM/s", 7, TTMON_SORT_MBM, false },
-	[TTMON_COL_PINNED] = { "PINNED", 7, TTMON_SORT_PINNED, false },
-	[TTMON_COL_COPIED] = { "COPIED/s", 8, TTMON_SORT_COPIED, false },
 	[TTMON_COL_SWITCHES] = { "SWITCH/s", 8, TTMON_SORT_SWITCHES, false },
 	[TTMON_COL_RMID] = { "RMID", 4, TTMON_SORT_MAX, false },
+	[TTMON_COL_COMMAND] = { "COMMAND", 0, TTMON_SORT_MAX, true },
 };
 
 /* ---- selection of columns ---- */
@@ -48,39 +53,64 @@ static void leave_out(struct ttmon_top_layout *l, const enum ttmon_top_column *w
 		l->width[which[i]] = 0;
 }
 
-void ttmon_top_fit(const struct ttmon_top *t, size_t width, bool args, struct ttmon_top_layout *ret)
+/* Leaves out the columns that this host, or its service, has no figures for. */
+static void leave_out_unmeasured(const struct ttmon_top *t, struct ttmon_top_layout *l)
 {
-	static const enum ttmon_top_column no_rdt[] = { TTMON_COL_LLC, TTMON_COL_MBM };
-	static const enum ttmon_top_column no_counters[] = { TTMON_COL_MISSES, TTMON_COL_IPC };
+	if (!t->has_wait)
+		l->width[TTMON_COL_WAIT] = 0;
+	/* Most hosts have no such chips. */
+	if (!t->has_work)
+		l->width[TTMON_COL_CHIP] = l->width[TTMON_COL_CHIP_ERROR] = 0;
+	if (!t->counters)
+		l->width[TTMON_COL_IPC] = l->width[TTMON_COL_MISSES] = 0;
+	if (!t->rdt)
+		l->width[TTMON_COL_LLC] = l->width[TTMON_COL_MBM] = 0;
+	if (!t->has_rmid || l->by == TTMON_TOP_BY_UNIT || l->by == TTMON_TOP_BY_CONTAINER)
+		l->width[TTMON_COL_RMID] = 0;
+}
+
+/* What is left of the width goes to names and command lines. */
+static void widen(struct ttmon_top_layout *l, const struct ttmon_top_ask *ask, size_t width)
+{
+	size_t sum = total(l), *name = &l->width[TTMON_COL_NAME];
+
+	if (sum > width) {
+		*name -= MIN(*name - NAME_MIN, sum - width);
+		return;
+	}
+	if (l->by != TTMON_TOP_BY_PROCESS)
+		*name += MIN(width - sum, (size_t)30);
+	else if (ask->args)
+		*name += width - sum;
+	sum = total(l);
+	if (l->by <= TTMON_TOP_BY_TREE && !ask->args && sum + 1 + COMMAND_MIN <= width)
+		l->width[TTMON_COL_COMMAND] = width - sum - 1;
+}
+
+void ttmon_top_fit(const struct ttmon_top *t, const struct ttmon_term_style *style, const struct ttmon_top_ask *ask,
+		   struct ttmon_top_layout *ret)
+{
 	/* The order in which columns are left out, the least useful first. */
-	static const enum ttmon_top_column order[] = { TTMON_COL_RMID, TTMON_COL_SWITCHES,   TTMON_COL_MISSES,
-						       TTMON_COL_LLC,  TTMON_COL_COPIED,     TTMON_COL_MBM,
-						       TTMON_COL_IPC,  TTMON_COL_CHIP_ERROR, TTMON_COL_PINNED,
-						       TTMON_COL_CHIP };
-	static const enum ttmon_top_column last[] = { TTMON_COL_PID, TTMON_COL_CPU };
-	struct ttmon_top_layout l;
-	size_t *name = &l.width[TTMON_COL_NAME], sum;
+	static const enum ttmon_top_column order[] = { TTMON_COL_CPU_BAR, TTMON_COL_RMID,	TTMON_COL_SWITCHES,
+						       TTMON_COL_MISSES,  TTMON_COL_PINNED_BAR, TTMON_COL_LLC,
+						       TTMON_COL_IPC,	  TTMON_COL_MBM,	TTMON_COL_CHIP_ERROR,
+						       TTMON_COL_WAIT,	  TTMON_COL_COPIED,	TTMON_COL_CHIP,
+						       TTMON_COL_CPU };
+	static const enum ttmon_top_column last[] = { TTMON_COL_PID, TTMON_COL_PINNED };
+	struct ttmon_top_layout l = { .by = ask->by, .style = *style };
+	size_t *name = &l.width[TTMON_COL_NAME], width = style->columns;
 
 	for (unsigned int c = 0; c < TTMON_COL_MAX; c++)
 		l.width[c] = columns[c].width;
-	/* Most hosts have no such chips. */
-	if (!t->has_work)
-		l.width[TTMON_COL_CHIP] = l.width[TTMON_COL_CHIP_ERROR] = 0;
-	if (!width && args)
-		*name = NAME_PIPE;
+	leave_out_unmeasured(t, &l);
 	if (width) {
-		if (!t->rdt)
-			leave_out(&l, no_rdt, ARRAY_SIZE(no_rdt), width);
-		if (!t->counters)
-			leave_out(&l, no_counters, ARRAY_SIZE(no_counters), width);
 		leave_out(&l, order, ARRAY_SIZE(order), width);
-		sum = total(&l);
-		if (sum > width)
-			*name -= MIN(*name - NAME_MIN, sum - width);
-		else if (args)
-			*name += width - sum;
+		widen(&l, ask, width);
 		leave_out(&l, last, ARRAY_SIZE(last), width);
 		*name = MIN(*name, width);
+	} else {
+		l.width[TTMON_COL_PINNED_BAR] = l.width[TTMON_COL_CPU_BAR] = 0;
+		*name = ask->args ? NAME_PIPE : ask->by != TTMON_TOP_BY_PROCESS ? 2 * *name : *name;
 	}
 	*ret = l;
 }
@@ -257,10 +287,10 @@ static void why_line(const struct ttmon_top *t, char *buf, size_t n)
 
 	buf[0] = '\0';
 	for (unsigned int f = 0; f < TTMON_TOP_FAMILIES; f++) {
-		char text[TTMON_TOP_LINE / TTMON_TOP_FAMILIES];
+		char text[160];
 
 		/* The figures of what is held now depend only on whether the family is on now. */
-		if (f == TTMON_TOP_FAMILY_DISPATCH && !t->has_work)
+		if ((f == TTMON_TOP_FAMILY_DISPATCH && !t->has_work) || (f == TTMON_TOP_FAMILY_WAIT && !t->has_wait))
 			continue;
 		if (is_state_of_alloc(f) ? t->seen[f].since_ns != TTMON_TOP_UNKNOWN : t->known[f] == TTMON_TOP_ALL)
 			continue;
@@ -312,27 +342,44 @@ void ttmon_top_head(const struct ttmon_top *t, unsigned int line, char *buf, siz
 	snprintf(ran, sizeof(ran), "%s", t->running == TTMON_TOP_UNKNOWN ? "-" : "");
 	if (!ran[0])
 		snprintf(ran, sizeof(ran), "%s%" PRIu64, t->cpu_least ? ">=" : "", t->running);
-	snprintf(buf, n, "%s of %" PRIu64 " processes ran; %s switches/s; %s pinned; %s/s copied%s%s", ran,
-		 t->known_procs, at_least(switches, all->least[TTMON_TOP_SWITCHES], false),
+	snprintf(buf, n, "%s pinned; %s/s copied; %s of %" PRIu64 " processes ran; %s switches/s%s%s",
 		 at_least(pinned, all->least[TTMON_TOP_PINNED], false),
-		 at_least(copied, all->least[TTMON_TOP_COPIED], false), t->counters ? "" : "; no counters",
+		 at_least(copied, all->least[TTMON_TOP_COPIED], false), ran, t->known_procs,
+		 at_least(switches, all->least[TTMON_TOP_SWITCHES], false), t->counters ? "" : "; no counters",
 		 t->rdt ? "" : "; no RDT");
 }
 
 static void put(char *buf, size_t n, size_t *len, const struct ttmon_top_layout *l, unsigned int column,
-		const char *text)
+		const char *text, enum ttmon_term_colour colour)
 {
 	char cell[TTMON_TOP_LINE / 2];
 	size_t width = l->width[column], shown;
+	const char *on = "", *off = "";
 	int pad;
 
 	if (!width)
 		return;
-	shown = ttmon_term_clean(cell, sizeof(cell), text, sizeof(cell), width, true);
+	shown = ttmon_term_clean(cell, sizeof(cell), text, sizeof(cell), width, l->style.utf8);
 	pad = (int)(width - shown);
+	if (colour != TTMON_TERM_PLAIN && shown) {
+		on = ttmon_term_escape(&l->style, colour);
+		off = ttmon_term_escape(&l->style, TTMON_TERM_PLAIN);
+	}
 	if (*len < n)
-		*len += (size_t)snprintf(buf + *len, n - *len, "%s%*s%s%*s", *len ? " " : "",
-					 columns[column].left ? 0 : pad, "", cell, columns[column].left ? pad : 0, "");
+		*len += (size_t)snprintf(buf + *len, n - *len, "%s%*s%s%s%s%*s", *len ? " " : "",
+					 columns[column].left ? 0 : pad, "", on, cell, off,
+					 columns[column].left ? pad : 0, "");
+}
+
+static const char *title_of(const struct ttmon_top_layout *l, unsigned int column)
+{
+	bool groups = l->by == TTMON_TOP_BY_UNIT || l->by == TTMON_TOP_BY_CONTAINER;
+
+	if (groups && column == TTMON_COL_PID)
+		return "PROCS";
+	if (groups && column == TTMON_COL_NAME)
+		return l->by == TTMON_TOP_BY_UNIT ? "UNIT" : "CONTAINER";
+	return columns[column].title;
 }
 
 void ttmon_top_columns(const struct ttmon_top_layout *l, char *buf, size_t n)
@@ -341,7 +388,27 @@ void ttmon_top_columns(const struct ttmon_top_layout *l, char *buf, size_t n)
 
 	buf[0] = '\0';
 	for (unsigned int c = 0; c < TTMON_COL_MAX; c++)
-		put(buf, n, &len, l, c, columns[c].title);
+		put(buf, n, &len, l, c, title_of(l, c), TTMON_TERM_PLAIN);
+}
+
+/* A full block, or the part of one in eighths; without UTF-8 '#' for a half and more. */
+void ttmon_top_bar(double share, size_t width, bool utf8, char *buf, size_t n)
+{
+	static const char *const eighths[] = {
+		"", "\u258f", "\u258e", "\u258d", "\u258c", "\u258b", "\u258a", "\u2589"
+	};
+	size_t parts = (size_t)(MIN(MAX(share, 0), 1) * (double)width * 8 + 0.5), len = 0;
+
+	/* What is not 0 is seen. */
+	if (share > 0 && !parts)
+		parts = 1;
+	buf[0] = '\0';
+	if (!utf8)
+		parts = share > 0 ? MAX((parts + 4) / 8, 1) * 8 : 0;
+	for (size_t i = 0; i < parts / 8 && len < n; i++)
+		len += (size_t)snprintf(buf + len, n - len, "%s", utf8 ? "\u2588" : "#");
+	if (len < n)
+		snprintf(buf + len, n - len, "%s", eighths[parts % 8]);
 }
 
 static const char *figure_cell(const struct ttmon_top *t, const struct ttmon_top_proc *p, enum ttmon_top_column column,
@@ -349,7 +416,9 @@ static const char *figure_cell(const struct ttmon_top *t, const struct ttmon_top
 {
 	switch (column) {
 	case TTMON_COL_PID:
-		return p->pid ? number(buf, p->pid) : "-";
+		return p->members ? number(buf, p->members) : p->pid ? number(buf, p->pid) : "-";
+	case TTMON_COL_WAIT:
+		return cpu(buf, t, p->v[TTMON_TOP_WAIT]);
 	case TTMON_COL_CPU:
 		return cpu(buf, t, p->v[TTMON_TOP_CPU]);
 	case TTMON_COL_CHIP:
@@ -384,6 +453,7 @@ static const char *cell(const struct ttmon_top *t, const struct ttmon_top_proc *
 		[TTMON_COL_CPU] = TTMON_TOP_CPU,	   [TTMON_COL_MISSES] = TTMON_TOP_MISSES,
 		[TTMON_COL_PINNED] = TTMON_TOP_PINNED,	   [TTMON_COL_COPIED] = TTMON_TOP_COPIED,
 		[TTMON_COL_SWITCHES] = TTMON_TOP_SWITCHES, [TTMON_COL_CHIP] = TTMON_TOP_CHIP,
+		[TTMON_COL_WAIT] = TTMON_TOP_WAIT,
 	};
 	const char *text = figure_cell(t, p, column, buf);
 	bool least = (column == TTMON_COL_CPU || figures[column]) && p->least[figures[column]];
@@ -391,20 +461,98 @@ static const char *cell(const struct ttmon_top *t, const struct ttmon_top_proc *
 	return least && text == buf ? at_least(buf, true, true) : text;
 }
 
+/* The lines that lead from a row to its parent, and its name. */
+static void name_cell(const struct ttmon_top_proc *p, const struct ttmon_top_layout *l, char *buf, size_t n)
+{
+	const bool utf8 = l->style.utf8;
+	size_t len = 0;
+
+	buf[0] = '\0';
+	for (uint32_t d = 1; l->by == TTMON_TOP_BY_TREE && d <= p->depth && len < n; d++) {
+		bool more = d < 64 && p->more >> d & 1;
+		const char *part = d < p->depth ? (more ? utf8 ? "\u2502 " : "| " : "  ")
+				   : more	? utf8 ? "\u251c\u2500" : "|-"
+						: (utf8 ? "\u2514\u2500" : "`-");
+
+		len += (size_t)snprintf(buf + len, n - len, "%s", part);
+	}
+	if (len < n)
+		snprintf(buf + len, n - len, p->cls == TTMON_TOP_KERNEL && p->pid ? "[%s]" : "%s",
+			 p->comm[0] ? p->comm : "?");
+}
+
+static uint64_t largest(const struct ttmon_top *t, enum ttmon_top_figure figure)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < t->n; i++)
+		if (t->procs[i].v[figure] != TTMON_TOP_UNKNOWN)
+			most = MAX(most, t->procs[i].v[figure]);
+	return most;
+}
+
+/* The share that a bar shows; what is not known has no bar. */
+static double share_of(const struct ttmon_top *t, const struct ttmon_top_proc *p, enum ttmon_top_column column)
+{
+	enum ttmon_top_figure figure = column == TTMON_COL_CPU_BAR ? TTMON_TOP_CPU : TTMON_TOP_PINNED;
+	uint64_t whole = column == TTMON_COL_CPU_BAR ? t->now_ns : largest(t, TTMON_TOP_PINNED);
+
+	if (p->v[figure] == TTMON_TOP_UNKNOWN || !whole)
+		return 0;
+	return (double)p->v[figure] / (double)whole;
+}
+
+/* Much waiting and much CPU time stand out; lower bounds do, too. Colour alone shows nothing. */
+static enum ttmon_term_colour colour_of(const struct ttmon_top *t, const struct ttmon_top_proc *p,
+					enum ttmon_top_column column, const char *text)
+{
+	double share;
+
+	if (text[0] == '-' || (text[0] == '0' && !text[1]))
+		return TTMON_TERM_DIM;
+	switch (column) {
+	case TTMON_COL_PINNED:
+	case TTMON_COL_PINNED_BAR:
+		return TTMON_TERM_GREEN;
+	case TTMON_COL_WAIT:
+	case TTMON_COL_CPU:
+	case TTMON_COL_CPU_BAR:
+		share = percent(p->v[column == TTMON_COL_WAIT ? TTMON_TOP_WAIT : TTMON_TOP_CPU], t->now_ns);
+		return share >= 80 ? TTMON_TERM_RED : share >= 30 ? TTMON_TERM_YELLOW : TTMON_TERM_PLAIN;
+	case TTMON_COL_COMMAND:
+		return TTMON_TERM_DIM;
+	default:
+		return TTMON_TERM_PLAIN;
+	}
+}
+
 void ttmon_top_line(const struct ttmon_top *t, size_t i, const struct ttmon_top_layout *l, const char *args, char *buf,
 		    size_t n)
 {
 	const struct ttmon_top_proc *p = &t->procs[i];
-	char text[TTMON_FMT_LEN], name[sizeof(p->comm) + 2];
+	bool in_name = args && *args && !l->width[TTMON_COL_COMMAND];
+	char text[TTMON_FMT_LEN], wide[TTMON_TOP_LINE / 4];
 	size_t len = 0;
 
-	snprintf(name, sizeof(name), p->cls == TTMON_TOP_KERNEL ? "[%s]" : "%s", p->comm[0] ? p->comm : "?");
 	buf[0] = '\0';
-	for (unsigned int c = 0; c < TTMON_COL_MAX; c++)
-		put(buf, n, &len, l, c,
-		    c != TTMON_COL_NAME ? cell(t, p, (enum ttmon_top_column)c, text)
-		    : args && *args	? args
-					: name);
+	for (unsigned int c = 0; c < TTMON_COL_MAX; c++) {
+		const char *shown = wide;
+
+		if (!l->width[c])
+			continue;
+		if (c == TTMON_COL_NAME && in_name)
+			shown = args;
+		else if (c == TTMON_COL_NAME)
+			name_cell(p, l, wide, sizeof(wide));
+		else if (c == TTMON_COL_COMMAND)
+			shown = args ? args : "";
+		else if (c == TTMON_COL_PINNED_BAR || c == TTMON_COL_CPU_BAR)
+			ttmon_top_bar(share_of(t, p, (enum ttmon_top_column)c), l->width[c], l->style.utf8, wide,
+				      sizeof(wide));
+		else
+			shown = cell(t, p, (enum ttmon_top_column)c, text);
+		put(buf, n, &len, l, c, shown, colour_of(t, p, (enum ttmon_top_column)c, shown));
+	}
 }
 
 /* ---- JSON ---- */
@@ -428,20 +576,22 @@ static json_t *row(const struct ttmon_top_proc *p)
 
 	for (unsigned int i = 0; i < TTMON_TOP_FIGURES; i++)
 		least |= p->least[i];
-	o = json_pack(
-		"{s:o, s:o, s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}",
-		"pid", p->pid ? json_integer((json_int_t)p->pid) : json_null(), "start_ns",
-		p->start_ns ? json_integer((json_int_t)p->start_ns) : json_null(), "comm", p->comm, "class",
-		classes[p->cls], "ended", p->ended, "cpu_ns", figure(p, TTMON_TOP_CPU), "switches",
-		figure(p, TTMON_TOP_SWITCHES), "cycles", figure(p, TTMON_TOP_CYCLES), "instructions",
-		figure(p, TTMON_TOP_INSTRUCTIONS), "llc_misses", figure(p, TTMON_TOP_MISSES), "llc_references",
-		figure(p, TTMON_TOP_REFS), "llc_bytes", figure(p, TTMON_TOP_LLC), "mbm_total_bytes",
-		figure(p, TTMON_TOP_MBM), "copies", figure(p, TTMON_TOP_COPIES), "copy_bytes",
-		figure(p, TTMON_TOP_COPIED), "chip_busy_ns", figure(p, TTMON_TOP_CHIP), "chip_busy_error_ns",
-		figure(p, TTMON_TOP_CHIP_ERROR), "pinned_bytes", figure(p, TTMON_TOP_PINNED), "rmid",
-		figure(p, TTMON_TOP_RMID), "counters_complete", p->complete);
+	o = json_pack("{s:o, s:o, s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+		      "s:o, s:b}",
+		      "pid", p->pid ? json_integer((json_int_t)p->pid) : json_null(), "start_ns",
+		      p->start_ns ? json_integer((json_int_t)p->start_ns) : json_null(), "comm", p->comm, "class",
+		      classes[p->cls], "ended", p->ended, "cpu_ns", figure(p, TTMON_TOP_CPU), "switches",
+		      figure(p, TTMON_TOP_SWITCHES), "cycles", figure(p, TTMON_TOP_CYCLES), "instructions",
+		      figure(p, TTMON_TOP_INSTRUCTIONS), "llc_misses", figure(p, TTMON_TOP_MISSES), "llc_references",
+		      figure(p, TTMON_TOP_REFS), "llc_bytes", figure(p, TTMON_TOP_LLC), "mbm_total_bytes",
+		      figure(p, TTMON_TOP_MBM), "copies", figure(p, TTMON_TOP_COPIES), "copy_bytes",
+		      figure(p, TTMON_TOP_COPIED), "wait_ns", figure(p, TTMON_TOP_WAIT), "chip_busy_ns",
+		      figure(p, TTMON_TOP_CHIP), "chip_busy_error_ns", figure(p, TTMON_TOP_CHIP_ERROR), "pinned_bytes",
+		      figure(p, TTMON_TOP_PINNED), "rmid", figure(p, TTMON_TOP_RMID), "counters_complete", p->complete);
 	if (o && least)
 		json_object_set_new(o, "at_least", json_true());
+	if (o && p->members)
+		json_object_set_new(o, "processes", json_integer((json_int_t)p->members));
 	return o;
 }
 
@@ -459,7 +609,7 @@ static json_t *knowledge(const struct ttmon_top *t)
 	for (unsigned int f = 0; f < TTMON_TOP_FAMILIES; f++) {
 		const struct ttmon_top_seen *seen = &t->seen[f];
 
-		if (f == TTMON_TOP_FAMILY_DISPATCH && !t->has_work)
+		if ((f == TTMON_TOP_FAMILY_DISPATCH && !t->has_work) || (f == TTMON_TOP_FAMILY_WAIT && !t->has_wait))
 			continue;
 		if (t->known[f] == TTMON_TOP_ALL && seen->since_ns != TTMON_TOP_UNKNOWN)
 			continue;
@@ -482,10 +632,11 @@ json_t *ttmon_top_json(const struct ttmon_top *t, const struct ttmon_top_ask *as
 			return NULL;
 		}
 	}
-	doc = json_pack("{s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:o, s:o}", "interval_ns", (json_int_t)t->now_ns,
-			"sort", ttmon_top_sort_name(ask->sort), "cpus", sum(t->cpus), "user_ns", sum(t->user_ns),
-			"kernel_ns", sum(t->kernel_ns), "idle_ns", sum(t->idle_ns), "missing_ns", sum(t->missing_ns),
-			"counters", t->counters, "rdt", t->rdt, "knowledge", knowledge(t), "processes", rows);
+	doc = json_pack("{s:I, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:o, s:o}", "interval_ns",
+			(json_int_t)t->now_ns, "by", ttmon_top_by_name(ask->by), "sort", ttmon_top_sort_name(ask->sort),
+			"cpus", sum(t->cpus), "user_ns", sum(t->user_ns), "kernel_ns", sum(t->kernel_ns), "idle_ns",
+			sum(t->idle_ns), "missing_ns", sum(t->missing_ns), "counters", t->counters, "rdt", t->rdt,
+			"knowledge", knowledge(t), "processes", rows);
 	if (doc && t->cpu_least)
 		json_object_set_new(doc, "at_least", json_true());
 	return doc;
