@@ -19,7 +19,7 @@
 #ifndef TTMON_LEDGER_BPF_H
 #define TTMON_LEDGER_BPF_H
 
-#include "task.bpf.h"
+#include "who.bpf.h"
 
 /* The counters are read again if the thread was switched while they were read. */
 #define LEDGER_TRIES 4
@@ -69,6 +69,7 @@ static __always_inline u64 ledger_enter(struct task_state *t)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct ledger *l = &t->ledger;
 
+	who_no_more(l);
 	if (family_state[TTMON_FAMILY_WAIT] != TTMON_FAMILY_ON) {
 		l->on = 0;
 		return bpf_ktime_get_ns();
@@ -76,6 +77,8 @@ static __always_inline u64 ledger_enter(struct task_state *t)
 	l->minor = task->min_flt;
 	l->major = task->maj_flt;
 	delays_of(task, l->delay);
+	__builtin_memset(l->who.sum, 0, sizeof(l->who.sum));
+	l->who.nr_rows = 0;
 	l->on = 1;
 #pragma clang loop unroll(disable)
 	for (int i = 0; i < LEDGER_TRIES; i++) {
@@ -126,6 +129,25 @@ static __always_inline void ledger_fill(struct ttmon_ev_wait *e, struct ledger *
 		e->delay[i] = e->bits & TTMON_W_DELAYS ? delay[i] - l->delay[i] : 0;
 }
 
+static __always_inline bool has_who(const struct who_table *w)
+{
+	u64 any = w->nr_rows;
+
+#pragma unroll
+	for (int i = 0; i < TTMON_WAIT_SUMS; i++)
+		any |= w->sum[i];
+	return any;
+}
+
+/* The fields but for bits, which ledger_fill() completes. */
+static __always_inline void ledger_head(struct ttmon_ev_wait *e, u64 fn_bits, u64 caller, s32 err)
+{
+	e->caller = caller;
+	e->err = err;
+	e->fn = fn_bits;
+	e->bits = fn_bits >> 16;
+}
+
 /*
  * Ends the ledger of a call of fn: at its return, or when it will not return; bits says why. The
  * record is filled in after its reservation, so the time in its header is earlier than the end of the
@@ -134,21 +156,34 @@ static __always_inline void ledger_fill(struct ttmon_ev_wait *e, struct ledger *
 SUBPROG int ledger_leave(struct task_state *t, u64 fn_bits, u64 caller, s32 err)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	struct ttmon_ev_wait_who *big;
 	struct ttmon_ev_wait *e;
+	struct ledger *l;
 
 	if (!t || !t->ledger.on)
 		return 0;
-	e = emit_reserve(TTMON_EV_WAIT, sizeof(*e), bpf_get_current_pid_tgid());
-	if (!e) {
-		t->ledger.on = 0;
+	l = &t->ledger;
+	who_no_more(l);
+	l->on = 0;
+	if (has_who(&l->who)) {
+		big = emit_reserve(TTMON_EV_WAIT, sizeof(*big), bpf_get_current_pid_tgid());
+		if (!big)
+			return 0;
+		ledger_head(&big->w, fn_bits, caller, err);
+		ledger_fill(&big->w, l, task);
+		big->w.bits |= TTMON_W_WHO;
+		__builtin_memcpy(big->sum, l->who.sum, sizeof(big->sum));
+		__builtin_memcpy(big->row, l->who.row, sizeof(big->row));
+		big->nr_rows = l->who.nr_rows;
+		big->pad = 0;
+		emit_submit(big);
 		return 0;
 	}
-	e->caller = caller;
-	e->err = err;
-	e->fn = fn_bits;
-	e->bits = fn_bits >> 16;
-	ledger_fill(e, &t->ledger, task);
-	t->ledger.on = 0;
+	e = emit_reserve(TTMON_EV_WAIT, sizeof(*e), bpf_get_current_pid_tgid());
+	if (!e)
+		return 0;
+	ledger_head(e, fn_bits, caller, err);
+	ledger_fill(e, l, task);
 	emit_submit(e);
 	return 0;
 }
@@ -191,6 +226,15 @@ static __always_inline void ledger_out(struct task_struct *prev)
 		l->off_ns += prev->sched_info.last_arrival - l->out_ns;
 	l->out_ns = prev->se.cfs_rq->rq->clock;
 	l->switches++;
+	who_out(prev, l);
+}
+
+/* At each switch, from tp_btf. */
+static __always_inline void ledger_switch(struct task_struct *prev, struct task_struct *next)
+{
+	ledger_out(prev);
+	if (calls_waiting && has_runs())
+		who_switch(prev, next);
 }
 
 #endif

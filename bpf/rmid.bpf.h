@@ -17,9 +17,6 @@
 
 #include <ttmon/rmid_alloc.h>
 
-#define PF_EXITING 0x00000004
-#define PF_KTHREAD 0x00200000
-
 struct rmid_pool_value {
 	struct bpf_spin_lock lock;
 	struct ttmon_rmid_pool pool;

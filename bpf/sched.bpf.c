@@ -451,7 +451,7 @@ static __always_inline void on_switch(struct task_struct *prev, struct task_stru
 SEC("?tp_btf/sched_switch")
 int BPF_PROG(cpu_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
-	ledger_out(prev);
+	ledger_switch(prev, next);
 	on_switch(prev, next, false);
 	return 0;
 }

@@ -113,6 +113,13 @@ struct marker {
 #define MARKER_FAMILY(ra) ((u32)((ra) >> 32) & 15)
 #define MARKER_OF(family) (MARKER_RETURNS | (u64)(family) << 32 | family_epoch[family])
 
+/* Who made the call in flight wait: see who.bpf.h. */
+struct who_table {
+	u64 sum[TTMON_WAIT_SUMS];
+	struct ttmon_who_row row[TTMON_WHO_ROWS];
+	u32 nr_rows, pad;
+};
+
 /* The kernel's counters of the thread when the call in flight was entered: see ledger.bpf.h. */
 struct ledger {
 	u64 on; /* 1: a call with a ledger is in flight */
@@ -124,6 +131,13 @@ struct ledger {
 	u64 switches; /* number of switches since the entry */
 	u64 off_ns;   /* time off its CPU, without the last period */
 	u64 out_ns;   /* begin of the last period, by the run queue's clock; 0: none */
+	/* who.bpf.h */
+	u64 waiting;  /* 1: it is off its CPU, and counted in calls_waiting */
+	u64 run_seen; /* run_delay when its wait was looked at last */
+	u64 cfs_rq;   /* the run queue of its group, and for how long that was throttled, at the same time */
+	u64 throttled;
+	u64 ready; /* it was ready to run then, and has been ever since */
+	struct who_table who;
 };
 
 struct task_state {

@@ -7,6 +7,7 @@
 #include "call.bpf.h"
 #include "sched.bpf.h"
 #include "tt.bpf.h"
+#include "who.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -55,10 +56,12 @@ struct codes_map codes SEC(".maps");	       /* Python code objects that were sen
 struct chains_map chains SEC(".maps");	       /* stacks whose frame pointers are known to be right */
 struct cpu_states_map cpu_states
 	SEC(".maps");			   /* unfinished table of each CPU, which the daemon reads through a mapping */
+struct runs_map cpu_runs SEC(".maps");	   /* who ran last on each CPU */
 struct tt_slots_map tt_slots SEC(".maps"); /* libraries with tt-metal, by the slot in the cookie */
 
 int active = 0;
 u32 trace_all = 0;
+u64 calls_waiting = 0;
 u32 nr_reduced = 0;
 u32 nr_reduced_users = 0;
 u32 any_switcher = 0;

@@ -68,6 +68,6 @@ int cuda_sync_ret(struct pt_regs *ctx)
 SEC("?tp_btf/sched_switch")
 int BPF_PROG(wait_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
-	ledger_out(prev);
+	ledger_switch(prev, next);
 	return 0;
 }

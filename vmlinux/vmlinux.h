@@ -44,6 +44,10 @@ enum {
 	BPF_LOCAL_STORAGE_GET_F_CREATE = 1 << 0,
 };
 
+/* task_struct.flags (linux/sched.h) */
+#define PF_EXITING 0x00000004
+#define PF_KTHREAD 0x00200000
+
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
@@ -202,10 +206,21 @@ struct bpf_iter__task {
 /* ledger.bpf.h: the clock of a run queue, ns: what the kernel's counters of a task go by */
 struct rq {
 	__u64 clock;
+	struct task_struct *curr; /* which runs there */
+	int cpu;
 };
 
 struct cfs_rq {
 	struct rq *rq; /* with CONFIG_FAIR_GROUP_SCHED alone */
+	/* with CONFIG_CFS_BANDWIDTH alone; ns for which the group or a parent was throttled */
+	__u64 throttled_clock_pelt_time; /* by a clock that stands still now and then */
+	__u64 throttled_clock_self;	 /* since 6.6: since when it is throttled; 0: it is not */
+	__u64 throttled_clock_self_time; /* since 6.6 */
+};
+
+/* who.bpf.c: with CONFIG_FAIR_GROUP_SCHED alone */
+struct task_group {
+	struct cfs_rq **cfs_rq; /* by CPU */
 };
 
 /* sched.bpf.c: how long a task has run since it came in */
@@ -219,6 +234,7 @@ struct sched_entity {
 struct sched_info {
 	unsigned long long run_delay;	 /* spent waiting for a CPU */
 	unsigned long long last_arrival; /* when it came onto its CPU last */
+	unsigned long long last_queued;	 /* since when it waits for a CPU; 0: it does not */
 };
 
 /* ledger.bpf.h: with kernel.task_delayacct=1 alone; ns */
@@ -238,12 +254,14 @@ struct task_struct {
 	int exit_code;
 	unsigned int flags;   /* PF_*: sched.bpf.c */
 	__u64 start_time;     /* CLOCK_MONOTONIC ns */
+	unsigned int __state; /* 0: ready to run */
 	unsigned long nvcsw;  /* switches: it waited, yielded */
 	unsigned long nivcsw; /* switches: it was preempted */
 	unsigned long min_flt;
 	unsigned long maj_flt;
 	struct sched_info sched_info;
-	struct task_delay_info *delays; /* NULL: kernel.task_delayacct was 0 when the task was made */
+	struct task_group *sched_task_group; /* with CONFIG_CGROUP_SCHED alone */
+	struct task_delay_info *delays;	     /* NULL: kernel.task_delayacct was 0 when the task was made */
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct signal_struct *signal;

@@ -568,7 +568,59 @@ struct ttmon_ev_wait {
 #define TTMON_W_DELAYS	   (1 << 3) /* delay[] is counted for this thread */
 #define TTMON_W_UNENDED	   (1 << 4) /* the thread ended inside of it, or has left it by longjmp and ended */
 #define TTMON_W_EXEC	   (1 << 5) /* the thread became another program inside of it */
-#define TTMON_W_BITS	   ((1 << 6) - 1)
+#define TTMON_W_WHO	   (1 << 6) /* the record is a struct ttmon_ev_wait_who */
+#define TTMON_W_BITS	   ((1 << 7) - 1)
+
+/*
+ * The times of a call that belong to no process. The first ones are parts of its time in run queues.
+ * Append-only.
+ */
+#define TTMON_WAIT_SUM_TABLE(X)                                                       \
+	X(0, IDLE, "the CPU ran nothing: it had to wake up first")                    \
+	X(1, THROTTLED, "the cgroup of the thread had used up its share of CPU time") \
+	X(2, RAN_OTHERS, "processes ran for which there was no row left")
+enum ttmon_wait_sum {
+#define X(id, NAME, help) TTMON_WAIT_SUM_##NAME = id,
+	TTMON_WAIT_SUM_TABLE(X)
+#undef X
+		TTMON_WAIT_SUMS
+};
+
+/* What a process had to do with the wait of a call. Append-only. */
+#define TTMON_WAIT_ROLE_TABLE(X)                                               \
+	X(0, RAN, "ran", "it ran on the CPU for which the thread was waiting") \
+	X(1, RAN_KERNEL, "ran_kernel", "the same, and it is a thread of the kernel")
+enum ttmon_wait_role {
+#define X(id, NAME, name, help) TTMON_WAIT_ROLE_##NAME = id,
+	TTMON_WAIT_ROLE_TABLE(X)
+#undef X
+		TTMON_WAIT_ROLES
+};
+
+/* A process that had to do with the wait of a call, as it was at that time. */
+struct ttmon_who {
+	__u64 start_ns; /* CLOCK_MONOTONIC, of the process */
+	__u32 tgid;
+	__u32 role;    /* enum ttmon_wait_role */
+	char comm[16]; /* of the process; NUL-terminated */
+};
+
+struct ttmon_who_row {
+	struct ttmon_who who;
+	__u64 ns;
+};
+
+/*
+ * WAIT of a call that waited: who ran meanwhile. The times are of the run queue's clock; together they
+ * are at most runq_ns, and what is missing is unknown.
+ */
+#define TTMON_WHO_ROWS 16
+struct ttmon_ev_wait_who {
+	struct ttmon_ev_wait w;
+	__u64 sum[TTMON_WAIT_SUMS];
+	struct ttmon_who_row row[TTMON_WHO_ROWS]; /* the first nr_rows */
+	__u32 nr_rows, pad;
+};
 
 /* ---- facts: made by the daemon, cpu is TTMON_CPU_DAEMON ---- */
 #define TTMON_CPU_DAEMON 0xffff

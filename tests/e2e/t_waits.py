@@ -42,7 +42,18 @@ def hogs(*cpus):
 def adds_up(what, s):
     eq(f"{what}: sum of the parts less the time", sum(s[k] or 0 for k in PARTS) + s["unknown_ns"] - (s["ns"] or 0), 0)
     true(f"{what}: a part is negative: {s}", all((s[k] or 0) >= 0 for k in PARTS))
+    named(what, s)
     eq(f"{what}: calls in the histogram", sum(s["histogram"]), s["calls"] - s["unobserved"])
+
+
+def named(what, s):
+    """What waited for a CPU is divided too, and the rows of a call are part of that."""
+    by = s["run_queue_by"]
+    eq(f"{what}: run queue by what ran", sum((by or {}).values()), s["run_queue_ns"] or 0)
+    for role, classes in (("ran", ("other_process", "own_process")), ("ran_kernel", ("kernel_thread",))):
+        rows = sum(w["ns"] for w in s.get("who", ()) if w["role"] == role)
+        if "who" in s:
+            eq(f"{what}: rows of {role}", rows, sum((by or {}).get(k, 0) for k in classes))
 
 
 def all_add_up(db):
@@ -54,6 +65,7 @@ def all_add_up(db):
     for c in db["waits"]["calls"]:
         if c["on_cpu_ns"] is not None:
             eq(f"parts of {c}", sum(c[k] for k in PARTS), c["ns"])
+        named(f"{c}", c)
     for p in db["processes"]:
         by_site = sum(r["ns"] or 0 for r in db["waits"]["sites"] if r["process"] == p["index"])
         eq("time by site", by_site, sum(s["ns"] or 0 for s in (p["waits"] or {}).values()))
@@ -210,6 +222,110 @@ def test_without_sessions(bench):
         s = process(db, last_json(out)["pid"])["waits"]["sync"]
         eq(f"calls with {env}", (s["calls"], s["unobserved"]), (50, 0))
         true(f"blocked with {env}: {s}", s["blocked_ns"] > s["ns"] // 4)
+
+
+# ---- who ran meanwhile ----
+
+# Runs at a real-time priority in bursts, so that nothing else runs on its CPU then, and tells each: lines of begin and end.
+BURSTS = """
+import os, sys, time
+cpu, priority, run, rest = map(int, sys.argv[1:5])
+os.sched_setaffinity(0, {cpu})
+if priority:
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
+print("ready", flush=True)
+bursts = []
+while os.getppid() == int(sys.argv[5]) and not os.path.exists(sys.argv[6]):
+    time.sleep(rest / 1e9)
+    begin = time.monotonic_ns()
+    while time.monotonic_ns() < begin + run:
+        pass
+    bursts.append(f"{begin} {time.monotonic_ns()}")
+print("\\n".join(bursts))
+"""
+
+
+class Bursts:
+    """A process that competes for a CPU in bursts of which it keeps a log."""
+
+    def __init__(self, bench, cpu, priority, run_ns, rest_ns):
+        self.end = bench.path(f"end-{cpu}-{priority}")
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.end)
+        args = [cpu, priority, run_ns, rest_ns, os.getpid(), self.end]
+        cmd = [sys.executable, "-c", BURSTS, *map(str, args)]
+        # pylint: disable-next=consider-using-with
+        self.proc = subprocess.Popen(cmd, stdout=subprocess.PIPE, text=True)
+        self.pid = self.proc.pid
+        self.log = []
+
+    def __enter__(self):
+        if self.proc.stdout.readline() != "ready\n":
+            raise AssertionError("the competitor has not started")
+        return self
+
+    def __exit__(self, *_):
+        with open(self.end, "w", encoding="utf-8"):
+            pass
+        out, _ = self.proc.communicate()
+        self.log = [tuple(map(int, line.split())) for line in out.splitlines()]
+
+    def within(self, begin, end):
+        """ns of its bursts in this time, and how many they were."""
+        parts = [min(e, end) - max(b, begin) for b, e in self.log if b < end and e > begin]
+        return sum(parts), len(parts)
+
+
+def may_be_real_time():
+    cmd = [sys.executable, "-c", "import os; os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))"]
+    return subprocess.run(cmd, capture_output=True, check=False).returncode == 0
+
+
+def competed(bench, count, us, args=()):
+    """
+    Calls beside a competitor on their CPU and a decoy on another one. Both the caller and the competitor have a real-time priority, so
+    that what else a busy machine runs does not take part: then each wait is the competitor's.
+    """
+    cpu = max(os.sched_getaffinity(0))
+    others = sorted(os.sched_getaffinity(0) - {cpu})
+    if not others or not may_be_real_time():
+        print("SKIP: it takes two CPUs and real-time priorities")
+        return
+    with Bursts(bench, cpu, 2, 700000, 1300000) as rival, Bursts(bench, others[0], 0, 700000, 1300000) as decoy:
+        cmd = [standin("waits"), "spin", str(count), str(us), str(cpu), "7", "1"]
+        out, db, _ = bench.trace(cmd, *args, env=PATIENT)
+    whole(db)
+    all_add_up(db)
+    book = last_json(out)
+    s = process(db, book["pid"])["waits"]["sync"]
+    long_waits = [c for c in db["waits"]["calls"] if (c["run_queue_ns"] or 0) > 500000]
+    right = [c for c in long_waits if c["who"] and c["who"][0]["pid"] == rival.pid]
+    wrong = [w for w in db["waits"]["who"] if w["pid"] == decoy.pid]
+    ns = sum(w["ns"] for w in db["waits"]["who"] if w["pid"] == rival.pid)
+    by = s["run_queue_by"]
+    print(f"{len(right)} of {len(long_waits)} calls that waited over 0.5 ms name the competitor; run queue {by}")
+    true(f"too few calls waited: {len(long_waits)}", len(long_waits) >= count / 4)
+    true(f"named wrongly: {[c for c in long_waits if c not in right][:3]}", len(right) >= 0.99 * len(long_waits))
+    eq("the decoy", wrong, [])
+    true(f"its time {ns} is not that of the waits: {by}", ns >= 0.97 * s["run_queue_ns"])
+    # Its own log: a burst may begin a little earlier than its first clock reading, and end later than the last.
+    if len(db["waits"]["calls"]) == s["calls"]:
+        told = [rival.within(int(c["entry_ns"]), int(c["entry_ns"]) + c["ns"]) for c in db["waits"]["calls"]]
+        truth, bursts = sum(t[0] for t in told), sum(t[1] for t in told)
+        true(f"{ns} ns named, {truth} ns in its log", truth * 0.99 - 20000 * bursts <= ns <= truth * 1.01 + 100000 * bursts)
+    eq("calls", s["calls"], count)
+
+
+def test_names_the_competitor(bench):
+    """One after the other, since two of these at a time would compete with one another."""
+    competed(bench, 100, 4000)
+    competed(bench, 60, 4000, ("--slots-out", bench.path("slots")))
+
+
+@long
+@timeout(600)
+def test_ten_thousand_waits(bench):
+    competed(bench, int(10000 / SLOW), 4000)
 
 
 @long

@@ -2,7 +2,7 @@
 /*
  * waits.c: synchronizing calls with accounts of the program's own, for tests/e2e/t_waits.py.
  *
- *	waits MODE COUNT US [CPU [SEED]]
+ *	waits MODE COUNT US [CPU [SEED [PRIORITY]]]
  *
  * Each of COUNT calls of cudaStreamSynchronize waits in the way of a real one (docs/real-gpu.md, "How
  * a thread waits"), for about US microseconds; SEED varies the time:
@@ -16,6 +16,10 @@
  *	die     the thread ends inside the call
  *	exec    the process executes another program inside the call
  *	stay    never returns
+ *
+ * With a PRIORITY it runs at this real-time priority (SCHED_FIFO), and sleeps between the calls, since
+ * the kernel leaves real-time threads 95 % of a CPU. WAITS_CGROUP=FILE in the environment: it first
+ * moves itself into the cgroup with this file of processes.
  *
  * The accounts are read before and after each call, and again inside it, at its beginning and its end:
  * the thread's CPU time, and the time in /proc/thread-self/schedstat for which it waited for a CPU.
@@ -58,6 +62,7 @@ static char **own_argv;
 static int schedstat_fd;
 static struct reading inside[2];
 static uint64_t want_ns, seed;
+static int priority;
 static _Atomic uint32_t turn, done;
 static _Atomic uint64_t turn_ns;
 static int to_child[2], from_child[2];
@@ -256,6 +261,8 @@ static void *run(void *arg)
 		to = read_books(0);
 		add(&inner, &inside[0], &inside[1]);
 		add(&outer, &from, &to);
+		if (priority)
+			nap(want_ns);
 	}
 	getrusage(RUSAGE_THREAD, &u[1]);
 	printf("{\"pid\":%d,\"tid\":%ld,\"calls\":%ld,\"inner\":{\"ns\":%lu,\"cpu\":%lu,\"runq\":%lu},"
@@ -266,12 +273,22 @@ static void *run(void *arg)
 	return NULL;
 }
 
+static void enter_cgroup(const char *file)
+{
+	int fd = file ? open(file, O_WRONLY | O_CLOEXEC) : -1;
+
+	if (file && (fd < 0 || write(fd, "0", 1) != 1))
+		fail(file);
+	close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t t;
 
 	if (argc < 4)
 		return 2;
+	enter_cgroup(getenv("WAITS_CGROUP"));
 	mode = argv[1];
 	own_argv = argv;
 	seed = argc > 5 ? strtoull(argv[5], NULL, 10) | 1 : 1;
@@ -295,6 +312,9 @@ int main(int argc, char **argv)
 		if (sched_setaffinity(0, sizeof(set), &set))
 			fail("affinity");
 	}
+	priority = argc > 6 ? atoi(argv[6]) : 0;
+	if (priority && sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){ .sched_priority = priority }))
+		fail("priority");
 	if (strcmp(mode, "die")) {
 		run(NULL);
 		return 0;

@@ -24,6 +24,18 @@ static const char *const delay_names[] = {
 #undef X
 };
 
+static const char *const runq_names[] = {
+#define X(id, NAME, name, help) [id] = name,
+	TTMON_WAIT_RUNQ_TABLE(X)
+#undef X
+};
+
+static const char *const role_names[] = {
+#define X(id, NAME, name, help) [id] = name,
+	TTMON_WAIT_ROLE_TABLE(X)
+#undef X
+};
+
 static const struct ttmon_fn_desc fns[TTMON_FN_COUNT] = { TTMON_FN_TABLE(TTMON_FN_DESC) };
 
 const char *ttmon_wait_name(unsigned int kind)
@@ -34,6 +46,16 @@ const char *ttmon_wait_name(unsigned int kind)
 const char *ttmon_delay_name(unsigned int delay)
 {
 	return delay < TTMON_DELAY_MAX ? delay_names[delay] : NULL;
+}
+
+const char *ttmon_wait_runq_name(unsigned int what)
+{
+	return what < TTMON_WAIT_RUNQ_MAX ? runq_names[what] : NULL;
+}
+
+const char *ttmon_wait_role_name(unsigned int role)
+{
+	return role < TTMON_WAIT_ROLES ? role_names[role] : NULL;
 }
 
 const char *ttmon_wait_part_name(unsigned int part)
@@ -98,6 +120,44 @@ unsigned int ttmon_wait_kind_of(uint16_t fn)
  */
 #define STANDS_STILL_NS 20000
 
+/* The record of a call that says who ran; NULL: it says nothing. */
+static const struct ttmon_ev_wait_who *who_of(const struct ttmon_ev_wait *ev)
+{
+	return ev->bits & TTMON_W_WHO ? (const struct ttmon_ev_wait_who *)ev : NULL;
+}
+
+/*
+ * Divides runq_ns. The times of the record are from the same clock as runq_ns, so they can only be
+ * less. If they are more, something is wrong with them, and nothing is named.
+ */
+static void divide_runq(struct ttmon_wait_parts *p, const struct ttmon_ev_wait *ev)
+{
+	const struct ttmon_ev_wait_who *e = who_of(ev);
+	uint64_t left = p->runq_ns, by[TTMON_WAIT_RUNQ_MAX] = { 0 };
+
+	p->runq[TTMON_WAIT_RUNQ_UNKNOWN] = p->runq_ns;
+	if (!e)
+		return;
+	by[TTMON_WAIT_RUNQ_THROTTLED] = e->sum[TTMON_WAIT_SUM_THROTTLED];
+	by[TTMON_WAIT_RUNQ_IDLE] = e->sum[TTMON_WAIT_SUM_IDLE];
+	by[TTMON_WAIT_RUNQ_UNNAMED] = e->sum[TTMON_WAIT_SUM_RAN_OTHERS];
+	for (uint32_t i = 0; i < e->nr_rows; i++) {
+		const struct ttmon_who_row *r = &e->row[i];
+
+		by[r->who.role == TTMON_WAIT_ROLE_RAN_KERNEL ? TTMON_WAIT_RUNQ_KERNEL
+		   : r->who.tgid == ev->h.tgid		     ? TTMON_WAIT_RUNQ_OWN
+							     : TTMON_WAIT_RUNQ_OTHER] += r->ns;
+	}
+	for (unsigned int i = 0; i < TTMON_WAIT_RUNQ_MAX; i++) {
+		if (by[i] > left)
+			return;
+		left -= by[i];
+	}
+	by[TTMON_WAIT_RUNQ_UNKNOWN] = left;
+	memcpy(p->runq, by, sizeof(by));
+	p->named = true;
+}
+
 struct ttmon_wait_parts ttmon_wait_divide(const struct ttmon_ev_wait *ev)
 {
 	struct ttmon_wait_parts w = { .ns = ev->ns };
@@ -115,6 +175,7 @@ struct ttmon_wait_parts ttmon_wait_divide(const struct ttmon_ev_wait *ev)
 	w.runq_ns = runq_ns;
 	w.blocked_ns = off_ns - runq_ns;
 	w.known = true;
+	divide_runq(&w, ev);
 	return w;
 }
 
@@ -137,6 +198,8 @@ static void add(struct ttmon_wait_sums *s, const struct ttmon_ev_wait *ev, const
 	s->runq_ns += w->runq_ns;
 	s->blocked_ns += w->blocked_ns;
 	s->unknown_ns += w->known ? 0 : w->ns;
+	for (unsigned int i = 0; i < TTMON_WAIT_RUNQ_MAX; i++)
+		s->runq[i] += w->runq[i];
 	s->unknown += !w->known;
 	s->hidden += (ev->bits & TTMON_W_HIDDEN) != 0;
 	s->unended += (ev->bits & (TTMON_W_UNENDED | TTMON_W_EXEC)) != 0;
@@ -261,6 +324,57 @@ uint64_t ttmon_waits_run(struct ttmon_history *h, bool all)
 	return due_ns;
 }
 
+/* ---- who made them wait ---- */
+
+static uint64_t who_hash(uint32_t proc, const struct ttmon_who *who)
+{
+	return ttmon_mix64(ttmon_mix64(who->start_ns ^ (uint64_t)who->role << 56) ^ ((uint64_t)proc << 32 | who->tgid));
+}
+
+static bool same_who(const struct ttmon_who *a, const struct ttmon_who *b)
+{
+	return a->tgid == b->tgid && a->start_ns == b->start_ns && a->role == b->role;
+}
+
+/* NULL: no memory. */
+static struct ttmon_wait_culprit *culprit_for(struct ttmon_history *h, uint32_t proc, const struct ttmon_who *who)
+{
+	struct ttmon_waits *w = &h->waits;
+	uint64_t key = who_hash(proc, who), at = ttmon_hmap_get(&w->by_who, key);
+
+	if (at != TTMON_HMAP_NONE && w->who[at].proc == proc && same_who(&w->who[at].who, who))
+		return &w->who[at];
+	if (TTMON_GROW(w->who, w->cap_who, w->nr_who + 2, 16)) {
+		ttmon_history_no_memory(h);
+		return NULL;
+	}
+	if (!w->nr_who)
+		w->who[w->nr_who++] = (struct ttmon_wait_culprit){ .proc = NO_PROC };
+	if (w->nr_who == TTMON_WAIT_WHO_MAX)
+		return &w->who[0];
+	if (ttmon_hmap_put(&w->by_who, key, w->nr_who) < 0) {
+		ttmon_history_no_memory(h);
+		return NULL;
+	}
+	w->who[w->nr_who] = (struct ttmon_wait_culprit){ .proc = proc, .who = *who };
+	return &w->who[w->nr_who++];
+}
+
+static void blame(struct ttmon_history *h, uint32_t proc, const struct ttmon_ev_wait_who *e)
+{
+	for (uint32_t i = 0; i < e->nr_rows; i++) {
+		struct ttmon_wait_culprit *c = culprit_for(h, proc, &e->row[i].who);
+
+		if (!c)
+			return;
+		c->calls++;
+		c->ns += e->row[i].ns;
+		/* The process may have executed another program since. */
+		if (c->proc != NO_PROC)
+			c->who = e->row[i].who;
+	}
+}
+
 /* ---- the longest calls ---- */
 
 static void sink(struct ttmon_waits *w, uint32_t i)
@@ -303,6 +417,10 @@ static void keep(struct ttmon_history *h, const struct ttmon_hproc *p, const str
 
 	for (unsigned int i = 0; i < TTMON_DELAY_MAX; i++)
 		c.delay[i] = ev->delay[i];
+	if (parts->named) {
+		c.nr_who = who_of(ev)->nr_rows;
+		memcpy(c.who, who_of(ev)->row, c.nr_who * sizeof(c.who[0]));
+	}
 	if (w->nr_calls == TTMON_WAIT_CALLS_MAX) {
 		if (c.parts.ns <= w->calls[0].parts.ns)
 			return;
@@ -346,6 +464,8 @@ void ttmon_history_on_wait(struct ttmon_history *h, const struct ttmon_ev_wait *
 	s = site_for(h, p, ev);
 	if (s)
 		add(&s->sums, ev, &parts);
+	if (parts.named)
+		blame(h, p->pub.idx, who_of(ev));
 	if (!(ev->bits & TTMON_W_UNOBSERVED))
 		keep(h, p, ev, &parts);
 }
@@ -360,6 +480,8 @@ void ttmon_waits_init(struct ttmon_history *h)
 void ttmon_waits_fini(struct ttmon_history *h)
 {
 	ttmon_hmap_fini(&h->waits.by_call);
+	ttmon_hmap_fini(&h->waits.by_who);
+	free(h->waits.who);
 	free(h->waits.sites);
 	free(h->waits.calls);
 }
@@ -389,6 +511,17 @@ void ttmon_waits_drop_proc(struct ttmon_history *h, uint32_t proc)
 		if (w->calls[i].proc != proc)
 			w->calls[n++] = w->calls[i];
 	w->nr_calls = n;
+	n = 0;
+	ttmon_hmap_fini(&w->by_who);
+	for (uint32_t i = 0; i < w->nr_who; i++) {
+		if (w->who[i].proc == proc)
+			continue;
+		w->who[n] = w->who[i];
+		if (n && ttmon_hmap_put(&w->by_who, who_hash(w->who[n].proc, &w->who[n].who), n) < 0)
+			ttmon_history_no_memory(h);
+		n++;
+	}
+	w->nr_who = n;
 }
 
 /* ---- views ---- */
@@ -413,6 +546,12 @@ size_t ttmon_history_wait_calls(const struct ttmon_history *h, const struct ttmo
 {
 	*ret = h->waits.calls;
 	return h->waits.nr_calls;
+}
+
+size_t ttmon_history_wait_who(const struct ttmon_history *h, const struct ttmon_wait_culprit **ret)
+{
+	*ret = h->waits.who;
+	return h->waits.nr_who;
 }
 
 uint32_t ttmon_history_wait_site_of(const struct ttmon_history *h, const struct ttmon_wait_call *c)

@@ -7,6 +7,9 @@
  * it, always. Where they cannot be known, all of its time is unknown. So of any sums
  *
  *	ns = on_ns + runq_ns + blocked_ns + unknown_ns		(exactly)
+ *
+ * The time in run queues is divided once more, by what ran meanwhile (ttmon_wait_runq), and by
+ * process. What was not seen, or was too long ago to be kept, is unknown.
  */
 #ifndef TTMON_WAITS_H
 #define TTMON_WAITS_H
@@ -39,10 +42,30 @@ const char *ttmon_delay_name(unsigned int delay);
 /* TTMON_WAIT_MAX: it has no ledger. */
 unsigned int ttmon_wait_kind_of(uint16_t fn);
 
+/* What ran, or did not run, while calls waited for a CPU. Append-only: names of the database. */
+#define TTMON_WAIT_RUNQ_TABLE(X)                                                          \
+	X(0, OTHER, "other_process", "another process ran")                               \
+	X(1, OWN, "own_process", "another thread of the same process ran")                \
+	X(2, KERNEL, "kernel_thread", "a thread of the kernel ran")                       \
+	X(3, THROTTLED, "throttled", "its own cgroup had used up its share of CPU time")  \
+	X(4, IDLE, "idle_cpu", "nothing ran: the CPU had to wake up first")               \
+	X(5, UNNAMED, "unnamed_process", "more processes ran than one call has rows for") \
+	X(6, UNKNOWN, "unknown", "not seen, or too long ago to be kept")
+enum ttmon_wait_runq {
+#define X(id, NAME, name, help) TTMON_WAIT_RUNQ_##NAME = id,
+	TTMON_WAIT_RUNQ_TABLE(X)
+#undef X
+		TTMON_WAIT_RUNQ_MAX
+};
+const char *ttmon_wait_runq_name(unsigned int what);
+const char *ttmon_wait_role_name(unsigned int role);
+
 struct ttmon_wait_parts {
 	uint64_t ns;
 	uint64_t on_ns, runq_ns, blocked_ns; /* add up to ns; all 0 unless known */
+	uint64_t runq[TTMON_WAIT_RUNQ_MAX];  /* add up to runq_ns */
 	bool known;
+	bool named; /* the rows of the record add up: they may be used */
 };
 /* The time of a call that was observed. */
 struct ttmon_wait_parts ttmon_wait_divide(const struct ttmon_ev_wait *ev);
@@ -60,6 +83,7 @@ struct ttmon_wait_sums {
 	uint64_t hidden;     /* of these: a context switch was not seen */
 	uint64_t unended;    /* the thread ended or became another program inside */
 	uint64_t ns, on_ns, runq_ns, blocked_ns, unknown_ns;
+	uint64_t runq[TTMON_WAIT_RUNQ_MAX]; /* adds up to runq_ns */
 	uint64_t minor, major, voluntary, involuntary;
 	uint64_t delays; /* calls of which delay[] is known: 0: this kernel does not count them now */
 	uint64_t delay[TTMON_DELAY_MAX];
@@ -103,10 +127,20 @@ struct ttmon_wait_call {
 	uint32_t minor, major, voluntary, involuntary;
 	int32_t err;
 	uint16_t fn, bits; /* TTMON_W_* */
+	uint32_t nr_who;
+	struct ttmon_who_row who[TTMON_WHO_ROWS];
+};
+
+/* A process that made calls of another one wait, or of itself. */
+struct ttmon_wait_culprit {
+	uint32_t proc; /* whose calls: index; UINT32_MAX: the first row, of those for which there was none left */
+	struct ttmon_who who;
+	uint64_t calls, ns; /* calls that waited for it, and for how long together */
 };
 
 #define TTMON_WAIT_SITES_MAX 8192u
 #define TTMON_WAIT_CALLS_MAX 1000u
+#define TTMON_WAIT_WHO_MAX   4096u
 
 struct ttmon_waits {
 	struct ttmon_wait_sums all[TTMON_WAIT_MAX];
@@ -116,6 +150,9 @@ struct ttmon_waits {
 	uint64_t due_ns;	       /* when a pending site may be known; UINT64_MAX: none is pending */
 	struct ttmon_wait_call *calls; /* [TTMON_WAIT_CALLS_MAX] a heap, the shortest first; owned */
 	uint32_t nr_calls;
+	struct ttmon_wait_culprit *who; /* owned */
+	uint32_t nr_who, cap_who;
+	struct ttmon_hmap by_who; /* hash of process and culprit: place in who */
 };
 
 /* By kind, [TTMON_WAIT_MAX]; NULL: the process has made no such call. */
@@ -128,5 +165,7 @@ size_t ttmon_history_wait_sites(const struct ttmon_history *h, const struct ttmo
 size_t ttmon_history_wait_calls(const struct ttmon_history *h, const struct ttmon_wait_call **ret);
 /* The call site of one of them, as of ttmon_wait_site. */
 uint32_t ttmon_history_wait_site_of(const struct ttmon_history *h, const struct ttmon_wait_call *c);
+/* In the order they were seen; the first row is of those for which there was no row left. */
+size_t ttmon_history_wait_who(const struct ttmon_history *h, const struct ttmon_wait_culprit **ret);
 
 #endif

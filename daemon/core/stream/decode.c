@@ -136,7 +136,21 @@ CHECK(checkpoint, ttmon_ev_checkpoint)
 
 CHECK(wait, ttmon_ev_wait)
 {
-	return value_if(!ttmon_fn_name(e->fn) || e->bits & ~TTMON_W_BITS);
+	const struct ttmon_ev_wait_who *who = (const void *)e;
+
+	if (!ttmon_fn_name(e->fn) || e->bits & ~TTMON_W_BITS)
+		return TTMON_DECODE_VALUE;
+	if (!(e->bits & TTMON_W_WHO))
+		return TTMON_DECODE_OK;
+	if (size < sizeof(*who))
+		return TTMON_DECODE_LENGTH;
+	if (who->nr_rows > TTMON_WHO_ROWS)
+		return TTMON_DECODE_VALUE;
+	for (uint32_t i = 0; i < who->nr_rows; i++)
+		if (who->row[i].who.role >= TTMON_WAIT_ROLES ||
+		    !is_terminated(who->row[i].who.comm, sizeof(who->row[i].who.comm)))
+			return TTMON_DECODE_VALUE;
+	return TTMON_DECODE_OK;
 }
 
 CHECK(launched, ttmon_ev_launched)

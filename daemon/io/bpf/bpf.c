@@ -165,6 +165,8 @@ static bool wanted(const struct ttmon_bpf *b, enum ttmon_prog prog)
 		return cfg->cpu && !b->setup.tp_btf;
 	case TTMON_WANTED_WAIT_SWITCH:
 		return !cfg->cpu && !cfg->no_returns;
+	case TTMON_WANTED_WHO:
+		return !cfg->no_returns && (!cfg->cpu || b->setup.tp_btf);
 	case TTMON_WANTED_CPU_MODULE:
 		return cfg->cpu && cfg->rmid == TTMON_RMID_MODULE;
 	case TTMON_WANTED_KMD_PROBE:
@@ -421,6 +423,7 @@ static void configure(struct ttmon_bpf *b)
 		bpf_map__set_max_entries(s->maps.nvpin_calls, 1);
 	bpf_map__set_max_entries(s->maps.cpu_stat, b->cpus);
 	bpf_map__set_max_entries(s->maps.cpu_states, b->cfg.cpu ? b->cpus : 1);
+	bpf_map__set_max_entries(s->maps.cpu_runs, b->cfg.no_returns ? 1 : b->cpus);
 	bpf_map__set_max_entries(s->maps.cpu_counters, b->setup.counters ? b->cpus * TTMON_CTR_MAX : 1);
 	bpf_map__set_max_entries(s->maps.cpu_timers, b->setup.timer ? b->cpus : 1);
 	bpf_program__set_autoload(s->progs.cpu_timer_init, b->setup.timer);

@@ -81,6 +81,7 @@ struct ttmon_bpf_cfg {
 	X(CPU_SWITCH,     cpu_switch,        "tp_btf",     CPU,         START,  CPU_BTF)    \
 	X(CPU_SWITCH_RAW, cpu_switch_raw,    "raw_tp",     CPU,         START,  CPU_RAW)    \
 	X(WAIT_SWITCH,    wait_switch,       "tp_btf",     WAIT,        START,  WAIT_SWITCH) \
+	X(WHO_MIGRATE,    who_migrate,       "tp_btf",     WAIT,        START,  WHO)        \
 	X(TASK_FORK,      task_fork,         "tp_btf",     PROCESS,     START,  CPU)        \
 	X(TASK_EXEC,      task_exec,         "tp_btf",     PROCESS,     START,  CPU)        \
 	X(TASK_EXIT,      task_exit,         "tp_btf",     PROCESS,     START,  CPU)        \
@@ -123,6 +124,7 @@ enum ttmon_prog_wanted {
 	TTMON_WANTED_CPU_BTF,	  /* cfg.cpu, where tp_btf can be had */
 	TTMON_WANTED_CPU_RAW,	  /* cfg.cpu, where it cannot */
 	TTMON_WANTED_WAIT_SWITCH, /* unless cfg.cpu or cfg.no_returns */
+	TTMON_WANTED_WHO,	  /* unless cfg.no_returns, and where the switches are seen by tp_btf */
 	TTMON_WANTED_CPU_MODULE,  /* cfg.cpu, with RMIDs of the module */
 	TTMON_WANTED_KMD_PROBE,	  /* unless cfg.tt_ioctl */
 	TTMON_WANTED_KMD_IOCTL,	  /* if cfg.tt_ioctl */

@@ -7,7 +7,12 @@
 
 #include "daemon/core/history/waits.h"
 
-static const char *const flag_names[] = { "unobserved", "no_books", "hidden_switch", "delays", "unended", "exec" };
+static const char *const flag_names[] = {
+	"unobserved", "no_books", "hidden_switch", "delays", "unended", "exec", "who"
+};
+/* What is not a flag to the reader: members of their own say it. */
+#define NO_FLAGS (TTMON_W_DELAYS | TTMON_W_WHO)
+
 _Static_assert((1 << ARRAY_SIZE(flag_names)) - 1 == TTMON_W_BITS, "a name for each flag");
 
 static void delays(struct ttmon_jsonw *w, bool known, const uint64_t *delay)
@@ -20,6 +25,28 @@ static void delays(struct ttmon_jsonw *w, bool known, const uint64_t *delay)
 	for (unsigned int i = 0; i < TTMON_DELAY_MAX; i++)
 		ttmon_jsonw_key_num(w, ttmon_delay_name(i), delay[i]);
 	ttmon_jsonw_close(w, '}');
+}
+
+/* By what ran meanwhile; adds up to run_queue_ns. */
+static void run_queue(struct ttmon_jsonw *w, bool known, const uint64_t *ns)
+{
+	if (!known) {
+		ttmon_jsonw_key_null(w, "run_queue_by");
+		return;
+	}
+	ttmon_jsonw_key_open(w, "run_queue_by", '{');
+	for (unsigned int i = 0; i < TTMON_WAIT_RUNQ_MAX; i++)
+		ttmon_jsonw_key_num(w, ttmon_wait_runq_name(i), ns[i]);
+	ttmon_jsonw_close(w, '}');
+}
+
+/* who: NULL: no single process. */
+static void process_who(struct ttmon_jsonw *w, const struct ttmon_who *who)
+{
+	ttmon_jsonw_key_name(w, "role", who ? ttmon_wait_role_name(who->role) : NULL);
+	TTMON_JSONW_KEY_IF(w, "pid", who, num, who->tgid);
+	TTMON_JSONW_KEY_IF(w, "comm", who, str, who->comm);
+	TTMON_JSONW_KEY_IF(w, "start_ns", who, time, who->start_ns);
 }
 
 static void histogram(struct ttmon_jsonw *w, const uint64_t *bucket)
@@ -47,6 +74,7 @@ static void sums(struct ttmon_jsonw *w, const struct ttmon_wait_sums *s)
 	ttmon_jsonw_key_known(w, "on_cpu_ns", !none, s->on_ns);
 	ttmon_jsonw_key_known(w, "run_queue_ns", !none, s->runq_ns);
 	ttmon_jsonw_key_known(w, "blocked_ns", !none, s->blocked_ns);
+	run_queue(w, !none, s->runq);
 	ttmon_jsonw_key_num(w, "unknown_ns", s->unknown_ns);
 	ttmon_jsonw_key_num(w, "minor_faults", s->minor);
 	ttmon_jsonw_key_num(w, "major_faults", s->major);
@@ -89,6 +117,32 @@ static void site_row(struct ttmon_jsonw *w, const struct ttmon_wait_site *s)
 	ttmon_jsonw_close(w, '}');
 }
 
+static int row_cmp(const void *pa, const void *pb)
+{
+	const struct ttmon_who_row *a = pa, *b = pb;
+
+	if (a->ns != b->ns)
+		return a->ns > b->ns ? -1 : 1;
+	return (a->who.tgid > b->who.tgid) - (a->who.tgid < b->who.tgid);
+}
+
+/* The one that took most time first. */
+static void call_who(struct ttmon_jsonw *w, const struct ttmon_wait_call *c)
+{
+	struct ttmon_who_row rows[TTMON_WHO_ROWS];
+
+	memcpy(rows, c->who, sizeof(rows));
+	qsort(rows, c->nr_who, sizeof(*rows), row_cmp);
+	ttmon_jsonw_key_open(w, "who", '[');
+	for (uint32_t i = 0; i < c->nr_who; i++) {
+		ttmon_jsonw_row(w, '{');
+		process_who(w, &rows[i].who);
+		ttmon_jsonw_key_num(w, "ns", rows[i].ns);
+		ttmon_jsonw_close(w, '}');
+	}
+	ttmon_jsonw_close(w, ']');
+}
+
 static void call_row(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct ttmon_wait_call *c)
 {
 	ttmon_jsonw_row(w, '{');
@@ -102,6 +156,8 @@ static void call_row(struct ttmon_jsonw *w, const struct ttmon_history *h, const
 	ttmon_jsonw_key_known(w, "on_cpu_ns", c->parts.known, c->parts.on_ns);
 	ttmon_jsonw_key_known(w, "run_queue_ns", c->parts.known, c->parts.runq_ns);
 	ttmon_jsonw_key_known(w, "blocked_ns", c->parts.known, c->parts.blocked_ns);
+	run_queue(w, c->parts.known, c->parts.runq);
+	call_who(w, c);
 	ttmon_jsonw_key_num(w, "minor_faults", c->minor);
 	ttmon_jsonw_key_num(w, "major_faults", c->major);
 	ttmon_jsonw_key_num(w, "voluntary_switches", c->voluntary);
@@ -109,7 +165,7 @@ static void call_row(struct ttmon_jsonw *w, const struct ttmon_history *h, const
 	delays(w, c->bits & TTMON_W_DELAYS, c->delay);
 	ttmon_jsonw_key_open(w, "flags", '[');
 	for (unsigned int i = 0; i < ARRAY_SIZE(flag_names); i++)
-		if (c->bits >> i & 1 && 1 << i != TTMON_W_DELAYS)
+		if (c->bits >> i & ~NO_FLAGS >> i & 1)
 			ttmon_jsonw_name(w, flag_names[i]);
 	ttmon_jsonw_close(w, ']');
 	ttmon_jsonw_key_int(w, "error", c->err);
@@ -126,6 +182,27 @@ static int call_cmp(const void *pa, const void *pb)
 	if (a->entry_ns != b->entry_ns)
 		return a->entry_ns < b->entry_ns ? -1 : 1;
 	return (a->tid > b->tid) - (a->tid < b->tid);
+}
+
+static void who_rows(struct ttmon_jsonw *w, const struct ttmon_history *h)
+{
+	const struct ttmon_wait_culprit *rows;
+	size_t n = ttmon_history_wait_who(h, &rows);
+
+	ttmon_jsonw_key_open(w, "who", '[');
+	for (size_t i = 0; i < n; i++) {
+		bool named = rows[i].proc != UINT32_MAX;
+
+		if (!rows[i].calls)
+			continue;
+		ttmon_jsonw_row(w, '{');
+		ttmon_jsonw_key_known(w, "process", named, rows[i].proc);
+		process_who(w, named ? &rows[i].who : NULL);
+		ttmon_jsonw_key_num(w, "calls", rows[i].calls);
+		ttmon_jsonw_key_num(w, "ns", rows[i].ns);
+		ttmon_jsonw_close(w, '}');
+	}
+	ttmon_jsonw_close(w, ']');
 }
 
 int ttmon_db_waits(struct ttmon_jsonw *w, const struct ttmon_history *h)
@@ -151,6 +228,8 @@ int ttmon_db_waits(struct ttmon_jsonw *w, const struct ttmon_history *h)
 	for (size_t i = 0; i < nr_calls; i++)
 		call_row(w, h, &sorted[i]);
 	ttmon_jsonw_close(w, ']');
+	ttmon_jsonw_line(w);
+	who_rows(w, h);
 	ttmon_jsonw_close(w, '}');
 	return 0;
 }

@@ -10,6 +10,8 @@
 #define FREE_HOST   3
 #define MALLOC	    8
 #define US	    1000ULL
+/* Of a struct ttmon_ev_wait_who. */
+#define APPLY_WHO(h, ev) ttmon_history_apply(h, &(ev).w.h, sizeof(ev), false)
 
 static struct ttmon_ev_wait wait_of(uint32_t tgid, uint64_t ts, uint64_t ns, uint64_t off_ns, uint64_t runq_ns)
 {
@@ -71,6 +73,91 @@ static void unknown_says_so(void **state)
 	}
 }
 
+/* A record of a call that says who ran: pid 7 (another process), 1 (its own), 2 (a thread of the kernel). */
+static struct ttmon_ev_wait_who who_of(uint64_t runq_ns, uint64_t other, uint64_t own, uint64_t kernel)
+{
+	struct ttmon_ev_wait_who e = {
+		.w = wait_of(1, 100 * SEC, 10 * MS, 8 * MS, runq_ns),
+		.row = { { .who = { .start_ns = 5, .tgid = 7, .comm = "other" }, .ns = other },
+			 { .who = { .start_ns = 6, .tgid = 1, .comm = "own" }, .ns = own },
+			 { .who = { .start_ns = 4, .tgid = 2, .role = TTMON_WAIT_ROLE_RAN_KERNEL, .comm = "kworker" },
+			   .ns = kernel } },
+		.nr_rows = 3,
+	};
+
+	e.w.bits = TTMON_W_WHO;
+	return e;
+}
+
+static void run_queue_is_divided(void **state)
+{
+	static const uint64_t want[TTMON_WAIT_RUNQ_MAX] = { 1000, 200, 30, 4000, 500, 60, 7 };
+	struct ttmon_ev_wait_who e = who_of(5797, 1000, 200, 30);
+	struct ttmon_wait_parts p;
+
+	(void)state;
+	e.sum[TTMON_WAIT_SUM_THROTTLED] = 4000;
+	e.sum[TTMON_WAIT_SUM_IDLE] = 500;
+	e.sum[TTMON_WAIT_SUM_RAN_OTHERS] = 60;
+	p = ttmon_wait_divide(&e.w);
+	assert_true(p.known && p.named);
+	assert_memory_equal(p.runq, want, sizeof(want));
+	/* More than it waited: that is not true of this call, and nobody is named. */
+	e.w.runq_ns = 5789;
+	p = ttmon_wait_divide(&e.w);
+	assert_true(p.known && !p.named);
+	assert_int_equal(p.runq[TTMON_WAIT_RUNQ_UNKNOWN], 5789);
+	assert_int_equal(p.runq[TTMON_WAIT_RUNQ_OTHER], 0);
+	e.w.runq_ns = 5797;
+	e.row[0].ns = UINT64_MAX;
+	assert_false(ttmon_wait_divide(&e.w).named);
+	/* A call of which the parts are not known has no culprit. */
+	e = who_of(5797, 1000, 200, 30);
+	e.w.bits |= TTMON_W_HIDDEN;
+	p = ttmon_wait_divide(&e.w);
+	assert_true(!p.known && !p.named);
+	assert_int_equal(p.runq[TTMON_WAIT_RUNQ_UNKNOWN], 0);
+	/* Nothing was seen. */
+	e.w.bits = 0;
+	p = ttmon_wait_divide(&e.w);
+	assert_int_equal(p.runq[TTMON_WAIT_RUNQ_UNKNOWN], 5797);
+	assert_false(p.named);
+}
+
+static void culprits_are_summed(void **state)
+{
+	struct ttmon_history *h = feed_new((struct ttmon_history_cfg){ .keep_all = true });
+	const struct ttmon_wait_culprit *who;
+	const struct ttmon_wait_call *calls;
+	struct ttmon_ev_wait_who e = who_of(5000, 1000, 200, 30);
+
+	(void)state;
+	APPLY_WHO(h, e);
+	memcpy(e.row[0].who.comm, "renamed", 8);
+	APPLY_WHO(h, e);
+	/* Another process of that number. */
+	e.row[0].who.start_ns++;
+	APPLY_WHO(h, e);
+	assert_int_equal(ttmon_history_wait_who(h, &who), 5);
+	assert_int_equal(who[0].proc, UINT32_MAX);
+	assert_int_equal(who[1].ns, 2000);
+	assert_int_equal(who[1].calls, 2);
+	assert_string_equal(who[1].who.comm, "renamed");
+	assert_int_equal(who[2].ns, 600);
+	assert_int_equal(who[4].ns, 1000);
+	assert_int_equal(ttmon_history_wait_calls(h, &calls), 3);
+	assert_int_equal(calls[0].nr_who, 3);
+	/* The table is bounded. */
+	for (uint64_t i = 0; i < TTMON_WAIT_WHO_MAX; i++) {
+		e.row[0].who.start_ns = 1000 + i;
+		APPLY_WHO(h, e);
+	}
+	assert_int_equal(ttmon_history_wait_who(h, &who), TTMON_WAIT_WHO_MAX);
+	assert_int_equal(who[0].calls, 5);
+	assert_int_equal(who[0].ns, 5000);
+	ttmon_history_free(h);
+}
+
 static void kinds(void **state)
 {
 	static const struct {
@@ -103,7 +190,12 @@ static uint64_t draw(uint64_t *seed)
 
 static void adds_up(const struct ttmon_wait_sums *s)
 {
+	uint64_t runq = 0;
+
+	for (unsigned int i = 0; i < TTMON_WAIT_RUNQ_MAX; i++)
+		runq += s->runq[i];
 	assert_int_equal(s->ns, s->on_ns + s->runq_ns + s->blocked_ns + s->unknown_ns);
+	assert_int_equal(s->runq_ns, runq);
 }
 
 /* Whatever the kernel says: all sums add up, and those of processes, sites and all are the same. */
@@ -120,13 +212,15 @@ static void sums_always_add_up(void **state)
 	for (unsigned int i = 0; i < 100000; i++) {
 		uint64_t len = draw(&seed) % (1ULL << (draw(&seed) % 34));
 		uint64_t off = draw(&seed) % (len + 100), runq = draw(&seed) % (len / 2 + 50);
-		struct ttmon_ev_wait ev = wait_of(1 + draw(&seed) % 3, 100 * SEC + i, len, off, runq);
+		struct ttmon_ev_wait_who ev = who_of(0, draw(&seed) % 1000, draw(&seed) % 1000, draw(&seed) % 1000);
 
-		ev.fn = fns[draw(&seed) % ARRAY_SIZE(fns)];
-		ev.bits = draw(&seed) % 16 ? 0 : (uint16_t)(draw(&seed) & TTMON_W_BITS);
-		ev.caller = 0x1000 + draw(&seed) % 5;
-		ns += ev.bits & TTMON_W_UNOBSERVED ? 0 : len;
-		APPLY(h, ev);
+		ev.w = wait_of(1 + draw(&seed) % 3, 100 * SEC + i, len, off, runq);
+		ev.w.fn = fns[draw(&seed) % ARRAY_SIZE(fns)];
+		ev.w.bits = draw(&seed) % 16 ? 0 : (uint16_t)(draw(&seed) & TTMON_W_BITS);
+		ev.w.bits |= draw(&seed) & TTMON_W_WHO;
+		ev.w.caller = 0x1000 + draw(&seed) % 5;
+		ns += ev.w.bits & TTMON_W_UNOBSERVED ? 0 : len;
+		APPLY_WHO(h, ev);
 	}
 	n = ttmon_history_wait_sites(h, &sites);
 	for (size_t i = 0; i < n; i++) {
@@ -235,17 +329,20 @@ static void gone_with_the_line_of_the_process(void **state)
 {
 	struct ttmon_history *h = feed_new((struct ttmon_history_cfg){ 0 });
 	const struct ttmon_wait_site *sites;
+	const struct ttmon_wait_culprit *who;
 	const struct ttmon_wait_call *calls;
 	uint64_t now = 1 * SEC;
 	size_t n;
 
 	(void)state;
 	for (uint32_t tgid = 1; tgid <= 6000; tgid++) {
-		struct ttmon_ev_wait ev = wait_of(tgid, now, 10 + tgid, 0, 0);
+		struct ttmon_ev_wait_who ev = who_of(0, 5, 0, 0);
 
+		ev.w = wait_of(tgid, now, 10 + tgid, 10, 10);
+		ev.w.bits = TTMON_W_WHO;
+		ev.w.caller = 0x1000;
 		feed_proc(h, tgid, now, tgid, 1, TTMON_PROC_SEEN);
-		ev.caller = 0x1000;
-		APPLY(h, ev);
+		APPLY_WHO(h, ev);
 		feed_exit(h, tgid, now + 1);
 		now += 3 * SEC;
 		ttmon_history_tick(h, now);
@@ -262,6 +359,12 @@ static void gone_with_the_line_of_the_process(void **state)
 	n = ttmon_history_wait_calls(h, &calls);
 	for (size_t i = 0; i < n; i++)
 		assert_int_equal(ttmon_history_proc(h, calls[i].proc)->tgid + 10, calls[i].parts.ns);
+	n = ttmon_history_wait_who(h, &who);
+	assert_true(n > 3 && n <= 3 * (ttmon_history_procs(h) + 1));
+	for (size_t i = 1; i < n; i++) {
+		assert_true(who[i].proc < ttmon_history_procs(h));
+		assert_int_equal(who[i].calls, 1);
+	}
 	ttmon_history_free(h);
 }
 
@@ -270,6 +373,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(divided),
 		cmocka_unit_test(unknown_says_so),
+		cmocka_unit_test(run_queue_is_divided),
+		cmocka_unit_test(culprits_are_summed),
 		cmocka_unit_test(kinds),
 		cmocka_unit_test(sums_always_add_up),
 		cmocka_unit_test(the_longest_are_kept),

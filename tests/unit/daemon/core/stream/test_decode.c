@@ -32,6 +32,7 @@ union record {
 	struct ttmon_ev_launched launched;
 	struct ttmon_ev_copy_site copy_site;
 	struct ttmon_ev_wait wait;
+	struct ttmon_ev_wait_who wait_who;
 	struct ttmon_ev_clock clock;
 	struct ttmon_ev_text text;
 	struct ttmon_ev_object object;
@@ -167,6 +168,28 @@ static size_t good(unsigned int kind)
 		EXPECT(OK, size_);         \
 	} while (0)
 
+/* WAIT with the processes that ran meanwhile. */
+static void checks_who_made_a_call_wait(void **state)
+{
+	(void)state;
+	good(TTMON_EV_WAIT);
+	r.wait.bits = TTMON_W_WHO;
+	EXPECT(LENGTH, sizeof(r.wait_who) - 8);
+	EXPECT(OK, sizeof(r.wait_who));
+	r.wait_who.nr_rows = TTMON_WHO_ROWS;
+	EXPECT(OK, sizeof(r.wait_who));
+	r.wait_who.row[TTMON_WHO_ROWS - 1].who.role = TTMON_WAIT_ROLES;
+	EXPECT(VALUE, sizeof(r.wait_who));
+	r.wait_who.nr_rows--;
+	EXPECT(OK, sizeof(r.wait_who));
+	memset(r.wait_who.row[0].who.comm, 'x', sizeof(r.wait_who.row[0].who.comm));
+	EXPECT(VALUE, sizeof(r.wait_who));
+	good(TTMON_EV_WAIT);
+	r.wait.bits = TTMON_W_WHO;
+	r.wait_who.nr_rows = TTMON_WHO_ROWS + 1;
+	EXPECT(VALUE, sizeof(r.wait_who));
+}
+
 static void takes_the_least_record_of_each_kind(void **state)
 {
 	(void)state;
@@ -252,6 +275,7 @@ static void checks_values(void **state)
 	BREAK(TTMON_EV_HINT, hint.fn = 0, VALUE);
 	BREAK(TTMON_EV_WAIT, wait.fn = 0, VALUE);
 	BREAK(TTMON_EV_WAIT, wait.bits = TTMON_W_BITS + 1, VALUE);
+	BREAK(TTMON_EV_WAIT, wait.bits = TTMON_W_WHO, LENGTH);
 	BREAK(TTMON_EV_RESET, reset.fn = 0, VALUE);
 	BREAK(TTMON_EV_MMAP, mmap.addr = r.mmap.len = UINT64_MAX / 2 + 1, VALUE);
 	BREAK(TTMON_EV_MREMAP, mremap.new_addr = r.mremap.new_len = UINT64_MAX / 2 + 1, VALUE);
@@ -506,6 +530,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(takes_the_least_record_of_each_kind),
+		cmocka_unit_test(checks_who_made_a_call_wait),
 		cmocka_unit_test(checks_tables_of_cpus),
 		cmocka_unit_test(checks_rmids),
 		cmocka_unit_test(refuses_what_is_no_record),
