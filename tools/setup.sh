@@ -88,7 +88,7 @@ fetch_parquet() {
 	command -v node >/dev/null && command -v npm >/dev/null || return
 	say "fetching hyparquet into $parquet_dir"
 	mkdir -p $parquet_dir
-	npm install --prefix $parquet_dir --no-audit --no-fund --ignore-scripts --silent \
+	timeout -k 5 90 npm install --prefix $parquet_dir --no-audit --no-fund --ignore-scripts --silent \
 		hyparquet@1.33.0 hyparquet-compressors@1.1.2 >/dev/null 2>&1 ||
 		say "cannot get hyparquet from npm: the tests that need it will be skipped"
 }
