@@ -113,6 +113,8 @@ struct marker {
 #define MARKER_FAMILY(ra) ((u32)((ra) >> 32) & 15)
 #define MARKER_OF(family) (MARKER_RETURNS | (u64)(family) << 32 | family_epoch[family])
 
+enum waker { WAKER_NONE, WAKER_PROCESS, WAKER_TIMER, WAKER_INTERRUPT };
+
 /* Who made the call in flight wait: see who.bpf.h. */
 struct who_table {
 	u64 sum[TTMON_WAIT_SUMS];
@@ -134,10 +136,15 @@ struct ledger {
 	/* who.bpf.h */
 	u64 waiting;  /* 1: it is off its CPU, and counted in calls_waiting */
 	u64 run_seen; /* run_delay when its wait was looked at last */
+	u64 run_out;  /* run_delay when it left its CPU */
 	u64 cfs_rq;   /* the run queue of its group, and for how long that was throttled, at the same time */
 	u64 throttled;
 	u64 ready; /* it was ready to run then, and has been ever since */
 	struct who_table who;
+	/* who woke it while it was off its CPU; set: nobody yet, or enum waker */
+	u64 waker_set;
+	u64 waker_caller, waker_fn;
+	struct ttmon_who waker;
 };
 
 struct task_state {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * who.bpf.h: who made a call wait for a CPU.
+ * who.bpf.h: who made a call wait: who ran on the CPU for which it waited, and who woke it.
  *
  * While at least one thread is off its CPU inside a call, each CPU keeps the last RUNS periods in which
  * a process ran on it. When such a thread comes back onto a CPU, the kernel's accounting has the time
@@ -14,6 +14,9 @@
  *	last_queued			       now: the thread comes in
  *	  |<------------ waited ------------->|
  *	  |   A   |     B     |    gap    | A |		A: 2 periods, B: 1, unknown: the gap
+ *
+ * A blocked time ends when the thread is woken (sched_waking runs where the waker does): by a process,
+ * unless an interrupt woke it, which may run on top of any process.
  *
  * The thread's own cgroup may be throttled. That is part of the wait, and it is assumed to come first:
  * a thread that is alone on its CPU with its group is throttled when it is taken off.
@@ -72,7 +75,7 @@ static __always_inline u64 throttled_of(struct cfs_rq *cfs_rq)
  * who.bpf.c: adds a time of a process; the time of a period in [from, to), and returns 1 if there is
  * nothing to find before it.
  */
-extern int who_add(struct who_table *w, struct ttmon_who *who, u64 ns);
+extern int who_add(struct who_table *w, struct ttmon_who *who, u64 ns, u64 fn, u64 caller);
 extern int who_period(struct who_table *w, struct run *v, u64 from, u64 to);
 
 /* Adds the periods of this CPU in [from, to). */
@@ -118,7 +121,8 @@ static __always_inline void who_out(struct task_struct *prev, struct ledger *l)
 		l->waiting = 1;
 		__sync_fetch_and_add(&calls_waiting, 1);
 	}
-	l->run_seen = prev->sched_info.run_delay;
+	l->run_seen = l->run_out = prev->sched_info.run_delay;
+	l->waker_set = WAKER_NONE;
 	l->cfs_rq = (u64)prev->se.cfs_rq;
 	l->throttled = throttled_of(prev->se.cfs_rq);
 	l->ready = !prev->__state;
@@ -152,6 +156,24 @@ static __always_inline u64 after_throttling(struct ledger *l, struct cfs_rq *cfs
 	return from + ns;
 }
 
+/*
+ * Assigns the blocked time that ends to who ended it: of the time off the CPU that was not in a run
+ * queue. queued: of that, the part that is not in run_delay yet.
+ */
+static __always_inline void who_woke(struct ledger *l, struct task_struct *next, u64 queued, u64 now)
+{
+	u64 blocked = now - l->out_ns - (next->sched_info.run_delay - l->run_out) - queued;
+
+	if ((s64)blocked <= 0)
+		return;
+	if (l->waker_set == WAKER_PROCESS)
+		who_add(&l->who, &l->waker, blocked, l->waker_fn, l->waker_caller);
+	else if (l->waker_set == WAKER_TIMER)
+		l->who.sum[TTMON_WAIT_SUM_TIMER] += blocked;
+	else if (l->waker_set == WAKER_INTERRUPT)
+		l->who.sum[TTMON_WAIT_SUM_INTERRUPT] += blocked;
+}
+
 /* Notes the period that ends on this CPU, and who ran while next was waiting. */
 SUBPROG int who_switch(struct task_struct *prev, struct task_struct *next)
 {
@@ -173,7 +195,10 @@ SUBPROG int who_switch(struct task_struct *prev, struct task_struct *next)
 		return 0;
 	who_no_more(&t->ledger);
 	from = next->sched_info.last_queued;
-	if (!from || from >= now)
+	if (!from || from > now)
+		from = now;
+	who_woke(&t->ledger, next, now - from, now);
+	if (from == now)
 		return 0;
 	from = after_throttling(&t->ledger, cfs_rq, from, now);
 	who_ran(&t->ledger.who, r, from, now);

@@ -246,8 +246,14 @@ struct task_delay_info {
 	__u64 compact_delay; /* since 5.18 */
 };
 
+/* who.bpf.c: on arm64 */
+struct thread_info {
+	__u64 preempt_count;
+};
+
 /* task.bpf.h, proc.bpf.c: identity of a process */
 struct task_struct {
+	struct thread_info thread_info;
 	struct sched_entity se;
 	int pid;
 	int tgid;
@@ -272,6 +278,24 @@ struct task_struct {
 	__u32 rmid;		   /* with CONFIG_X86_CPU_RESCTRL alone */
 	char comm[16];
 	struct thread_struct thread;
+};
+
+/* who.bpf.c: the timers that run on a CPU now */
+struct hrtimer_clock_base {
+	void *running;
+};
+
+struct hrtimer_cpu_base {
+	struct hrtimer_clock_base clock_base[8]; /* the first four run in hard interrupts */
+};
+
+struct timer_base {
+	void *running_timer;
+};
+
+/* who.bpf.c: of kernels 6.2 to 6.14 on x86 */
+struct pcpu_hot {
+	int preempt_count;
 };
 
 /* hostmem.bpf.c: system-call tracepoints, format in tracefs events/syscalls/.../format */

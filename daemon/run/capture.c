@@ -286,6 +286,7 @@ static int start_pids(struct ttmon_daemon *c)
 		if (err)
 			return log_error_r(err, "cannot trace process %u: %s", o->pids[i], strerror(-err));
 	}
+	ttmon_bpf_traced_refresh(c->bpf);
 	ttmon_bpf_activate(c->bpf, true);
 	for (size_t i = 0; i < o->nr_pids; i++) {
 		(void)!ttmon_discover_children(o->pids[i], add_child, c);
@@ -320,6 +321,7 @@ static int start_targets(struct ttmon_daemon *c)
 		err = ttmon_bpf_add_pid(c->bpf, (uint32_t)c->child, true);
 		if (err)
 			return log_error_r(err, "cannot trace the command: %s", strerror(-err));
+		ttmon_bpf_traced_refresh(c->bpf);
 		ttmon_bpf_activate(c->bpf, true);
 		return 0;
 	}

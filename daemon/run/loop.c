@@ -517,6 +517,7 @@ static void on_tick(struct ttmon_daemon *c)
 	}
 	if (!(c->ticks % TAKE_UP_TICKS))
 		ttmon_daemon_take_up(c);
+	ttmon_bpf_traced_refresh(c->bpf);
 	if (c->mode == TTMON_CAPTURE_PIDS) {
 		struct census s = { .bpf = c->bpf };
 

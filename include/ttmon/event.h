@@ -572,13 +572,16 @@ struct ttmon_ev_wait {
 #define TTMON_W_BITS	   ((1 << 7) - 1)
 
 /*
- * The times of a call that belong to no process. The first ones are parts of its time in run queues.
- * Append-only.
+ * The times of a call that belong to no process: the first three are parts of its time in run queues,
+ * the others of its blocked time. Append-only.
  */
-#define TTMON_WAIT_SUM_TABLE(X)                                                       \
-	X(0, IDLE, "the CPU ran nothing: it had to wake up first")                    \
-	X(1, THROTTLED, "the cgroup of the thread had used up its share of CPU time") \
-	X(2, RAN_OTHERS, "processes ran for which there was no row left")
+#define TTMON_WAIT_SUM_TABLE(X)                                                         \
+	X(0, IDLE, "the CPU ran nothing: it had to wake up first")                      \
+	X(1, THROTTLED, "the cgroup of the thread had used up its share of CPU time")   \
+	X(2, RAN_OTHERS, "processes ran for which there was no row left")               \
+	X(3, TIMER, "blocked until a timer")                                            \
+	X(4, INTERRUPT, "blocked until an interrupt that is no timer: mostly a device") \
+	X(5, WOKE_OTHERS, "blocked until a process for which there was no row left")
 enum ttmon_wait_sum {
 #define X(id, NAME, help) TTMON_WAIT_SUM_##NAME = id,
 	TTMON_WAIT_SUM_TABLE(X)
@@ -587,9 +590,11 @@ enum ttmon_wait_sum {
 };
 
 /* What a process had to do with the wait of a call. Append-only. */
-#define TTMON_WAIT_ROLE_TABLE(X)                                               \
-	X(0, RAN, "ran", "it ran on the CPU for which the thread was waiting") \
-	X(1, RAN_KERNEL, "ran_kernel", "the same, and it is a thread of the kernel")
+#define TTMON_WAIT_ROLE_TABLE(X)                                                     \
+	X(0, RAN, "ran", "it ran on the CPU for which the thread was waiting")       \
+	X(1, RAN_KERNEL, "ran_kernel", "the same, and it is a thread of the kernel") \
+	X(2, WOKE, "woke", "it ended the blocked time, by waking the thread")        \
+	X(3, WOKE_KERNEL, "woke_kernel", "the same, and it is a thread of the kernel")
 enum ttmon_wait_role {
 #define X(id, NAME, name, help) TTMON_WAIT_ROLE_##NAME = id,
 	TTMON_WAIT_ROLE_TABLE(X)
@@ -608,11 +613,14 @@ struct ttmon_who {
 struct ttmon_who_row {
 	struct ttmon_who who;
 	__u64 ns;
+	__u64 caller; /* return address of the call with a ledger that it was in itself when it woke; or 0 */
+	__u64 fn;     /* of that call, or 0 */
 };
 
 /*
- * WAIT of a call that waited: who ran meanwhile. The times are of the run queue's clock; together they
- * are at most runq_ns, and what is missing is unknown.
+ * WAIT of a call that waited: who ran meanwhile, and who woke it. The times are of the run queue's
+ * clock. Those of who ran are at most runq_ns together, those of who woke it at most off_ns - runq_ns;
+ * what is missing is unknown.
  */
 #define TTMON_WHO_ROWS 16
 struct ttmon_ev_wait_who {

@@ -47,13 +47,14 @@ def adds_up(what, s):
 
 
 def named(what, s):
-    """What waited for a CPU is divided too, and the rows of a call are part of that."""
-    by = s["run_queue_by"]
-    eq(f"{what}: run queue by what ran", sum((by or {}).values()), s["run_queue_ns"] or 0)
-    for role, classes in (("ran", ("other_process", "own_process")), ("ran_kernel", ("kernel_thread",))):
-        rows = sum(w["ns"] for w in s.get("who", ()) if w["role"] == role)
-        if "who" in s:
-            eq(f"{what}: rows of {role}", rows, sum((by or {}).get(k, 0) for k in classes))
+    """The run queue and the blocked time are divided too, and the rows of a call are part of that."""
+    for role, key, total in (("ran", "run_queue_by", "run_queue_ns"), ("woke", "woken_by", "blocked_ns")):
+        by = s[key] or {}
+        eq(f"{what}: {key}", sum(by.values()), s[total] or 0)
+        for suffix, classes in (("", ("other_process", "own_process")), ("_kernel", ("kernel_thread",))):
+            rows = sum(w["ns"] for w in s.get("who", ()) if w["role"] == role + suffix)
+            if "who" in s:
+                eq(f"{what}: rows of {role}{suffix}", rows, sum(by.get(k, 0) for k in classes))
 
 
 def all_add_up(db):
@@ -320,6 +321,118 @@ def test_names_the_competitor(bench):
     """One after the other, since two of these at a time would compete with one another."""
     competed(bench, 100, 4000)
     competed(bench, 60, 4000, ("--slots-out", bench.path("slots")))
+
+
+def woken(bench, mode, count=150, us=2000, args=()):
+    out, db, _ = bench.trace([standin("waits"), mode, str(count), str(us), "-1", "3"], *args, env=PATIENT)
+    whole(db)
+    all_add_up(db)
+    book = last_json(out)
+    calls = [c for c in db["waits"]["calls"] if c["fn"] == "cudaStreamSynchronize" and (c["blocked_ns"] or 0) > 500000]
+    s = process(db, book["pid"])["waits"]["sync"]
+    print(f"{mode}: {len(calls)} of {s['calls']} calls were blocked over 0.5 ms, {s['woken_by']}")
+    true(f"{mode}: too few calls were blocked", len(calls) >= 0.9 * count)
+    return calls, s, book, db
+
+
+def wakers(calls):
+    """Of each call the process that ended most of its blocked time; None: no process."""
+    rows = [[w for w in c["who"] if w["role"].startswith("woke")] for c in calls]
+    return [max(r, key=lambda w: w["ns"]) if r else None for r in rows]
+
+
+def test_names_who_woke_it(bench):
+    """Another thread of the process; another process: in 99 of 100 calls, though others run meanwhile."""
+    for mode, who, args in (("futex", "pid", ()), ("pipe", "child", ("--slots-out", bench.path("slots")))):
+        calls, s, book, _ = woken(bench, mode, args=args)
+        right = [w for w in wakers(calls) if w and w["pid"] == book[who] and w["role"] == "woke"]
+        true(f"{mode}: {len(right)} of {len(calls)} name it", len(right) >= 0.99 * len(calls))
+        part = s["woken_by"]["own_process" if who == "pid" else "other_process"]
+        true(f"{mode}: {s['woken_by']}", part >= 0.97 * s["blocked_ns"])
+
+
+def test_a_timer_is_no_process(bench):
+    """It runs on top of any process, here of one that is always running: nobody is named."""
+    cpu = max(os.sched_getaffinity(0))
+    with hogs(cpu) as rivals:
+        calls, s, _, db = woken(bench, "nap")
+    # A kernel that keeps some threads from tracers also keeps what runs on top of them: that is unknown.
+    by = s["woken_by"]
+    true(f"timer: {by}", by["timer"] + by["unknown"] >= 0.98 * s["blocked_ns"] and by["timer"] >= 0.7 * s["blocked_ns"])
+    pids = [p.pid for p in rivals]
+    eq("named", [w for w in db["waits"]["who"] if w["role"] == "woke" and w["pid"] in pids], [])
+    true("calls that name a process", len([w for w in wakers(calls) if w]) <= len(calls) // 100)
+
+
+def test_behind_another_call(bench):
+    """Who woke it was in a call itself: that call is told, with its site."""
+    calls, _, book, db = woken(bench, "behind")
+    told = [w for w in wakers(calls) if w and w["pid"] == book["child"] and w["in_call"] == "cudaMallocHost"]
+    true(f"{len(told)} of {len(calls)} tell the call", len(told) >= 0.99 * len(calls))
+    sites = {w["in_site"] for w in told}
+    pins = {r["site"] for r in db["waits"]["sites"] if r["fn"] == "cudaMallocHost"}
+    true(f"sites {sites}, those of the pins {pins}", sites and sites == pins - {0})
+    names = db["sites"][sites.pop()]["frames"][0][2]
+    true(f"its caller {names}", "child" in (names or "") or "main" in (names or ""))
+
+
+# ---- throttled ----
+
+
+@contextlib.contextmanager
+def throttled_group(name, quota_us, period_us):
+    """A cgroup with this share of a CPU, v1 or v2; None: there is no controller that may be used."""
+    v1 = "/sys/fs/cgroup/cpu"
+    v2 = os.path.exists("/sys/fs/cgroup/cgroup.controllers")
+    path = os.path.join("/sys/fs/cgroup" if v2 else v1, f"ttmon-e2e-{name}-{os.getpid()}")
+    files = {"cpu.max": f"{quota_us} {period_us}"}
+    if not v2:
+        files = {"cpu.cfs_period_us": str(period_us), "cpu.cfs_quota_us": str(quota_us)}
+    try:
+        os.mkdir(path)
+    except OSError:
+        yield None
+        return
+    try:
+        for file, text in files.items():
+            with open(os.path.join(path, file), "w", encoding="utf-8") as f:
+                f.write(text)
+        yield path
+    except OSError:
+        yield None
+    finally:
+        with contextlib.suppress(OSError):
+            os.rmdir(path)
+
+
+def throttled_ns(path):
+    """By the kernel's own count, of the group."""
+    with open(os.path.join(path, "cpu.stat"), encoding="utf-8") as f:
+        rows = dict(line.split() for line in f)
+    return int(rows.get("throttled_time", 0)) or int(rows.get("throttled_usec", 0)) * 1000
+
+
+def test_own_throttling_is_nobodys(bench):
+    """What its own cgroup took is not a process's, though a competitor runs on the same CPU all the time."""
+    cpu = max(os.sched_getaffinity(0))
+    with throttled_group("waits", 1000, 20000) as group, hogs(cpu) as rivals:
+        if group is None:
+            print("SKIP: no cgroup with a share of the CPU can be made here")
+            return
+        cmd = [standin("waits"), "spin", "40", "20000", str(cpu), "9"]
+        out, db, _ = bench.trace(cmd, env=PATIENT | {"WAITS_CGROUP": os.path.join(group, "cgroup.procs")})
+        truth = throttled_ns(group)
+    whole(db)
+    all_add_up(db)
+    s = process(db, last_json(out)["pid"])["waits"]["sync"]
+    by, pid = s["run_queue_by"], rivals[0].pid
+    named_ns = sum(w["ns"] for w in db["waits"]["who"] if w["pid"] == pid)
+    print(f"throttled {by['throttled']} of {truth} in cpu.stat; {by}; the competitor {named_ns}")
+    true("it was throttled", truth > s["on_cpu_ns"])
+    # The program does little outside its calls, and the rest of a call with a hidden switch is not known.
+    low = 0.9 * truth - s["unknown_ns"] - by["unknown"]
+    true(f"throttled {by['throttled']}, in truth {truth}", low <= by["throttled"] <= 1.02 * truth)
+    true(f"the competitor {named_ns}, {by}", named_ns <= s["run_queue_ns"] - by["throttled"])
 
 
 @long

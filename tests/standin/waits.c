@@ -10,6 +10,8 @@
  *	spin    on its CPU, in no system call: contexts that spin
  *	futex   asleep, until a thread named cuda-EvtHandlr of the same process wakes it: blocking contexts
  *	pipe    reads a pipe that a child process writes: waits for another process
+ *	nap     sleeps until a timer runs out
+ *	behind  reads a pipe that a child process writes while it is in a call of cudaMallocHost itself
  *	mix     one of these, by the seed
  *	yield   yields its CPU between the rounds of a spin: contexts that yield
  *	fault   touches new memory: one page per call
@@ -18,8 +20,8 @@
  *	stay    never returns
  *
  * With a PRIORITY it runs at this real-time priority (SCHED_FIFO), and sleeps between the calls, since
- * the kernel leaves real-time threads 95 % of a CPU. WAITS_CGROUP=FILE in the environment: it first
- * moves itself into the cgroup with this file of processes.
+ * the kernel leaves real-time threads 95 % of a CPU. WAITS_CGROUP=FILE in the environment: it
+ * moves itself into the cgroup with this file of processes before the calls.
  *
  * The accounts are read before and after each call, and again inside it, at its beginning and its end:
  * the thread's CPU time, and the time in /proc/thread-self/schedstat for which it waited for a CPU.
@@ -63,6 +65,7 @@ static int schedstat_fd;
 static struct reading inside[2];
 static uint64_t want_ns, seed;
 static int priority;
+static pid_t child_pid;
 static _Atomic uint32_t turn, done;
 static _Atomic uint64_t turn_ns;
 static int to_child[2], from_child[2];
@@ -158,14 +161,31 @@ static void by_futex(void)
 		syscall(SYS_futex, &done, FUTEX_WAIT, mine, NULL, NULL, 0);
 }
 
-static void child(void)
+static void reply(uint64_t ns)
+{
+	nap(ns);
+	if (write(from_child[1], "x", 1) != 1)
+		_exit(0);
+}
+
+static void reply_hook(void *arg)
+{
+	reply(*(uint64_t *)arg);
+}
+
+/* inside: it answers in a call of its own. */
+static void child(int inside_call)
 {
 	uint64_t ns;
+	void *p;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (inside_call)
+		standin_hook("cudaMallocHost", reply_hook, &ns);
 	while (read(to_child[0], &ns, sizeof(ns)) == sizeof(ns)) {
-		nap(ns);
-		if (write(from_child[1], "x", 1) != 1)
+		if (!inside_call)
+			reply(ns);
+		else if (cudaMallocHost(&p, 4096) || cudaFreeHost(p))
 			break;
 	}
 	_exit(0);
@@ -197,8 +217,10 @@ static void one(const char *how)
 		spin(1);
 	else if (!strcmp(how, "futex"))
 		by_futex();
-	else if (!strcmp(how, "pipe"))
+	else if (!strcmp(how, "pipe") || !strcmp(how, "behind"))
 		by_pipe();
+	else if (!strcmp(how, "nap"))
+		nap(want_ns);
 	else if (!strcmp(how, "fault"))
 		by_fault();
 	else
@@ -239,6 +261,15 @@ static void add(struct book *b, const struct reading *from, const struct reading
 	b->runq += to->runq - from->runq;
 }
 
+static void enter_cgroup(const char *file)
+{
+	int fd = file ? open(file, O_WRONLY | O_CLOEXEC) : -1;
+
+	if (file && (fd < 0 || write(fd, "0", 1) != 1))
+		fail(file);
+	close(fd);
+}
+
 static void *run(void *arg)
 {
 	long count = atol(own_argv[2]), us = atol(own_argv[3]);
@@ -250,6 +281,7 @@ static void *run(void *arg)
 	if (schedstat_fd < 0)
 		fail("schedstat");
 	standin_hook("cudaStreamSynchronize", hook, NULL);
+	enter_cgroup(getenv("WAITS_CGROUP"));
 	getrusage(RUSAGE_THREAD, &u[0]);
 	for (long i = 0; i < count; i++) {
 		struct reading from, to;
@@ -265,21 +297,13 @@ static void *run(void *arg)
 			nap(want_ns);
 	}
 	getrusage(RUSAGE_THREAD, &u[1]);
-	printf("{\"pid\":%d,\"tid\":%ld,\"calls\":%ld,\"inner\":{\"ns\":%lu,\"cpu\":%lu,\"runq\":%lu},"
+	printf("{\"pid\":%d,\"child\":%d,\"tid\":%ld,\"calls\":%ld,\"inner\":{\"ns\":%lu,\"cpu\":%lu,\"runq\":%lu},"
 	       "\"outer\":{\"ns\":%lu,\"cpu\":%lu,\"runq\":%lu},\"minor\":%ld,\"switches\":[%ld,%ld]}\n",
-	       getpid(), syscall(SYS_gettid), count, inner.ns, inner.cpu, inner.runq, outer.ns, outer.cpu, outer.runq,
-	       u[1].ru_minflt - u[0].ru_minflt, u[1].ru_nvcsw - u[0].ru_nvcsw, u[1].ru_nivcsw - u[0].ru_nivcsw);
+	       getpid(), child_pid, syscall(SYS_gettid), count, inner.ns, inner.cpu, inner.runq, outer.ns, outer.cpu,
+	       outer.runq, u[1].ru_minflt - u[0].ru_minflt, u[1].ru_nvcsw - u[0].ru_nvcsw,
+	       u[1].ru_nivcsw - u[0].ru_nivcsw);
 	fflush(stdout);
 	return NULL;
-}
-
-static void enter_cgroup(const char *file)
-{
-	int fd = file ? open(file, O_WRONLY | O_CLOEXEC) : -1;
-
-	if (file && (fd < 0 || write(fd, "0", 1) != 1))
-		fail(file);
-	close(fd);
 }
 
 int main(int argc, char **argv)
@@ -288,17 +312,15 @@ int main(int argc, char **argv)
 
 	if (argc < 4)
 		return 2;
-	enter_cgroup(getenv("WAITS_CGROUP"));
 	mode = argv[1];
 	own_argv = argv;
 	seed = argc > 5 ? strtoull(argv[5], NULL, 10) | 1 : 1;
 	if (pipe2(to_child, O_CLOEXEC) || pipe2(from_child, O_CLOEXEC))
 		fail("pipe");
-	if (!strcmp(mode, "pipe") || !strcmp(mode, "mix")) {
-		pid_t pid = fork();
-
-		if (!pid)
-			child();
+	if (!strcmp(mode, "pipe") || !strcmp(mode, "behind") || !strcmp(mode, "mix")) {
+		child_pid = fork();
+		if (!child_pid)
+			child(!strcmp(mode, "behind"));
 	}
 	if (!strcmp(mode, "futex") || !strcmp(mode, "mix")) {
 		if (pthread_create(&t, NULL, handler, NULL))

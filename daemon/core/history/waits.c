@@ -30,6 +30,12 @@ static const char *const runq_names[] = {
 #undef X
 };
 
+static const char *const woke_names[] = {
+#define X(id, NAME, name, help) [id] = name,
+	TTMON_WAIT_WOKE_TABLE(X)
+#undef X
+};
+
 static const char *const role_names[] = {
 #define X(id, NAME, name, help) [id] = name,
 	TTMON_WAIT_ROLE_TABLE(X)
@@ -51,6 +57,11 @@ const char *ttmon_delay_name(unsigned int delay)
 const char *ttmon_wait_runq_name(unsigned int what)
 {
 	return what < TTMON_WAIT_RUNQ_MAX ? runq_names[what] : NULL;
+}
+
+const char *ttmon_wait_woke_name(unsigned int what)
+{
+	return what < TTMON_WAIT_WOKE_MAX ? woke_names[what] : NULL;
 }
 
 const char *ttmon_wait_role_name(unsigned int role)
@@ -127,34 +138,65 @@ static const struct ttmon_ev_wait_who *who_of(const struct ttmon_ev_wait *ev)
 }
 
 /*
- * Divides runq_ns. The times of the record are from the same clock as runq_ns, so they can only be
- * less. If they are more, something is wrong with them, and nothing is named.
+ * Fills in what is left of total as unknown. The times of the record are from the same clock as total,
+ * so they can only be less. Returns false if they are more: something is wrong with them then.
  */
-static void divide_runq(struct ttmon_wait_parts *p, const struct ttmon_ev_wait *ev)
+static bool rest_is_unknown(uint64_t total, uint64_t *by, unsigned int n, unsigned int unknown)
 {
-	const struct ttmon_ev_wait_who *e = who_of(ev);
-	uint64_t left = p->runq_ns, by[TTMON_WAIT_RUNQ_MAX] = { 0 };
+	uint64_t left = total;
 
-	p->runq[TTMON_WAIT_RUNQ_UNKNOWN] = p->runq_ns;
-	if (!e)
-		return;
-	by[TTMON_WAIT_RUNQ_THROTTLED] = e->sum[TTMON_WAIT_SUM_THROTTLED];
-	by[TTMON_WAIT_RUNQ_IDLE] = e->sum[TTMON_WAIT_SUM_IDLE];
-	by[TTMON_WAIT_RUNQ_UNNAMED] = e->sum[TTMON_WAIT_SUM_RAN_OTHERS];
-	for (uint32_t i = 0; i < e->nr_rows; i++) {
-		const struct ttmon_who_row *r = &e->row[i];
-
-		by[r->who.role == TTMON_WAIT_ROLE_RAN_KERNEL ? TTMON_WAIT_RUNQ_KERNEL
-		   : r->who.tgid == ev->h.tgid		     ? TTMON_WAIT_RUNQ_OWN
-							     : TTMON_WAIT_RUNQ_OTHER] += r->ns;
-	}
-	for (unsigned int i = 0; i < TTMON_WAIT_RUNQ_MAX; i++) {
+	for (unsigned int i = 0; i < n; i++) {
 		if (by[i] > left)
-			return;
+			return false;
 		left -= by[i];
 	}
-	by[TTMON_WAIT_RUNQ_UNKNOWN] = left;
-	memcpy(p->runq, by, sizeof(by));
+	by[unknown] = left;
+	return true;
+}
+
+static unsigned int runq_of(const struct ttmon_who *who, uint32_t tgid)
+{
+	return who->role == TTMON_WAIT_ROLE_RAN_KERNEL ? TTMON_WAIT_RUNQ_KERNEL
+	       : who->tgid == tgid		       ? TTMON_WAIT_RUNQ_OWN
+						       : TTMON_WAIT_RUNQ_OTHER;
+}
+
+static unsigned int woke_of(const struct ttmon_who *who, uint32_t tgid)
+{
+	return who->role == TTMON_WAIT_ROLE_WOKE_KERNEL ? TTMON_WAIT_WOKE_KERNEL
+	       : who->tgid == tgid			? TTMON_WAIT_WOKE_OWN
+							: TTMON_WAIT_WOKE_OTHER;
+}
+
+/* Divides runq_ns and blocked_ns. If the record's times cannot be right, nobody is named. */
+static void divide_more(struct ttmon_wait_parts *p, const struct ttmon_ev_wait *ev)
+{
+	const struct ttmon_ev_wait_who *e = who_of(ev);
+	uint64_t runq[TTMON_WAIT_RUNQ_MAX] = { 0 }, woke[TTMON_WAIT_WOKE_MAX] = { 0 };
+
+	p->runq[TTMON_WAIT_RUNQ_UNKNOWN] = p->runq_ns;
+	p->woke[TTMON_WAIT_WOKE_UNKNOWN] = p->blocked_ns;
+	if (!e)
+		return;
+	runq[TTMON_WAIT_RUNQ_THROTTLED] = e->sum[TTMON_WAIT_SUM_THROTTLED];
+	runq[TTMON_WAIT_RUNQ_IDLE] = e->sum[TTMON_WAIT_SUM_IDLE];
+	runq[TTMON_WAIT_RUNQ_UNNAMED] = e->sum[TTMON_WAIT_SUM_RAN_OTHERS];
+	woke[TTMON_WAIT_WOKE_TIMER] = e->sum[TTMON_WAIT_SUM_TIMER];
+	woke[TTMON_WAIT_WOKE_INTERRUPT] = e->sum[TTMON_WAIT_SUM_INTERRUPT];
+	woke[TTMON_WAIT_WOKE_UNNAMED] = e->sum[TTMON_WAIT_SUM_WOKE_OTHERS];
+	for (uint32_t i = 0; i < e->nr_rows; i++) {
+		const struct ttmon_who *who = &e->row[i].who;
+
+		if (who->role < TTMON_WAIT_ROLE_WOKE)
+			runq[runq_of(who, ev->h.tgid)] += e->row[i].ns;
+		else
+			woke[woke_of(who, ev->h.tgid)] += e->row[i].ns;
+	}
+	if (!rest_is_unknown(p->runq_ns, runq, TTMON_WAIT_RUNQ_MAX, TTMON_WAIT_RUNQ_UNKNOWN) ||
+	    !rest_is_unknown(p->blocked_ns, woke, TTMON_WAIT_WOKE_MAX, TTMON_WAIT_WOKE_UNKNOWN))
+		return;
+	memcpy(p->runq, runq, sizeof(runq));
+	memcpy(p->woke, woke, sizeof(woke));
 	p->named = true;
 }
 
@@ -175,7 +217,7 @@ struct ttmon_wait_parts ttmon_wait_divide(const struct ttmon_ev_wait *ev)
 	w.runq_ns = runq_ns;
 	w.blocked_ns = off_ns - runq_ns;
 	w.known = true;
-	divide_runq(&w, ev);
+	divide_more(&w, ev);
 	return w;
 }
 
@@ -200,6 +242,8 @@ static void add(struct ttmon_wait_sums *s, const struct ttmon_ev_wait *ev, const
 	s->unknown_ns += w->known ? 0 : w->ns;
 	for (unsigned int i = 0; i < TTMON_WAIT_RUNQ_MAX; i++)
 		s->runq[i] += w->runq[i];
+	for (unsigned int i = 0; i < TTMON_WAIT_WOKE_MAX; i++)
+		s->woke[i] += w->woke[i];
 	s->unknown += !w->known;
 	s->hidden += (ev->bits & TTMON_W_HIDDEN) != 0;
 	s->unended += (ev->bits & (TTMON_W_UNENDED | TTMON_W_EXEC)) != 0;
@@ -326,23 +370,26 @@ uint64_t ttmon_waits_run(struct ttmon_history *h, bool all)
 
 /* ---- who made them wait ---- */
 
-static uint64_t who_hash(uint32_t proc, const struct ttmon_who *who)
+static uint64_t who_hash(const struct ttmon_wait_culprit *c)
 {
-	return ttmon_mix64(ttmon_mix64(who->start_ns ^ (uint64_t)who->role << 56) ^ ((uint64_t)proc << 32 | who->tgid));
+	uint64_t who = ttmon_mix64(c->who.start_ns ^ (uint64_t)c->who.role << 56);
+
+	return ttmon_mix64(who ^ ttmon_mix64(c->caller ^ c->fn << 48) ^ ((uint64_t)c->proc << 32 | c->who.tgid));
 }
 
-static bool same_who(const struct ttmon_who *a, const struct ttmon_who *b)
+static bool same_culprit(const struct ttmon_wait_culprit *a, const struct ttmon_wait_culprit *b)
 {
-	return a->tgid == b->tgid && a->start_ns == b->start_ns && a->role == b->role;
+	return a->proc == b->proc && a->who.tgid == b->who.tgid && a->who.start_ns == b->who.start_ns &&
+	       a->who.role == b->who.role && a->fn == b->fn && a->caller == b->caller;
 }
 
 /* NULL: no memory. */
-static struct ttmon_wait_culprit *culprit_for(struct ttmon_history *h, uint32_t proc, const struct ttmon_who *who)
+static struct ttmon_wait_culprit *culprit_for(struct ttmon_history *h, const struct ttmon_wait_culprit *like)
 {
 	struct ttmon_waits *w = &h->waits;
-	uint64_t key = who_hash(proc, who), at = ttmon_hmap_get(&w->by_who, key);
+	uint64_t key = who_hash(like), at = ttmon_hmap_get(&w->by_who, key);
 
-	if (at != TTMON_HMAP_NONE && w->who[at].proc == proc && same_who(&w->who[at].who, who))
+	if (at != TTMON_HMAP_NONE && same_culprit(&w->who[at], like))
 		return &w->who[at];
 	if (TTMON_GROW(w->who, w->cap_who, w->nr_who + 2, 16)) {
 		ttmon_history_no_memory(h);
@@ -356,23 +403,41 @@ static struct ttmon_wait_culprit *culprit_for(struct ttmon_history *h, uint32_t 
 		ttmon_history_no_memory(h);
 		return NULL;
 	}
-	w->who[w->nr_who] = (struct ttmon_wait_culprit){ .proc = proc, .who = *who };
+	w->who[w->nr_who] = *like;
 	return &w->who[w->nr_who++];
 }
 
 static void blame(struct ttmon_history *h, uint32_t proc, const struct ttmon_ev_wait_who *e)
 {
 	for (uint32_t i = 0; i < e->nr_rows; i++) {
-		struct ttmon_wait_culprit *c = culprit_for(h, proc, &e->row[i].who);
+		const struct ttmon_who_row *r = &e->row[i];
+		const struct ttmon_wait_culprit like = {
+			.proc = proc, .who = r->who, .fn = r->fn, .caller = r->caller
+		};
+		struct ttmon_wait_culprit *c = culprit_for(h, &like);
 
 		if (!c)
 			return;
 		c->calls++;
-		c->ns += e->row[i].ns;
+		c->ns += r->ns;
 		/* The process may have executed another program since. */
 		if (c->proc != NO_PROC)
-			c->who = e->row[i].who;
+			c->who = r->who;
 	}
+}
+
+uint32_t ttmon_history_wait_site_in(const struct ttmon_history *h, const struct ttmon_who *who, uint64_t fn,
+				    uint64_t caller)
+{
+	const struct ttmon_waits *w = &h->waits;
+
+	for (uint32_t i = 1; fn && i < w->nr_sites; i++) {
+		const struct ttmon_wait_site *s = &w->sites[i];
+
+		if (s->fn == fn && s->caller == caller && h->procs[s->proc]->pub.tgid == who->tgid)
+			return s->site;
+	}
+	return 0;
 }
 
 /* ---- the longest calls ---- */
@@ -517,7 +582,7 @@ void ttmon_waits_drop_proc(struct ttmon_history *h, uint32_t proc)
 		if (w->who[i].proc == proc)
 			continue;
 		w->who[n] = w->who[i];
-		if (n && ttmon_hmap_put(&w->by_who, who_hash(w->who[n].proc, &w->who[n].who), n) < 0)
+		if (n && ttmon_hmap_put(&w->by_who, who_hash(&w->who[n]), n) < 0)
 			ttmon_history_no_memory(h);
 		n++;
 	}

@@ -9,7 +9,8 @@
  *	ns = on_ns + runq_ns + blocked_ns + unknown_ns		(exactly)
  *
  * The time in run queues is divided once more, by what ran meanwhile (ttmon_wait_runq), and by
- * process. What was not seen, or was too long ago to be kept, is unknown.
+ * process; the blocked time by what ended it. What was not seen, or was too long ago to be kept, is
+ * unknown.
  */
 #ifndef TTMON_WAITS_H
 #define TTMON_WAITS_H
@@ -58,12 +59,30 @@ enum ttmon_wait_runq {
 		TTMON_WAIT_RUNQ_MAX
 };
 const char *ttmon_wait_runq_name(unsigned int what);
+
+/* What ended the blocked time of calls: evidence of what they waited for. Append-only, as above. */
+#define TTMON_WAIT_WOKE_TABLE(X)                                                               \
+	X(0, OTHER, "other_process", "another process woke it")                                \
+	X(1, OWN, "own_process", "another thread of the same process woke it")                 \
+	X(2, KERNEL, "kernel_thread", "a thread of the kernel woke it")                        \
+	X(3, TIMER, "timer", "a timer that ran out woke it")                                   \
+	X(4, INTERRUPT, "interrupt", "an interrupt that is no timer woke it: mostly a device") \
+	X(5, UNNAMED, "unnamed_process", "more processes woke it than one call has rows for")  \
+	X(6, UNKNOWN, "unknown", "not seen, or this kernel does not show interrupts")
+enum ttmon_wait_woke {
+#define X(id, NAME, name, help) TTMON_WAIT_WOKE_##NAME = id,
+	TTMON_WAIT_WOKE_TABLE(X)
+#undef X
+		TTMON_WAIT_WOKE_MAX
+};
+const char *ttmon_wait_woke_name(unsigned int what);
 const char *ttmon_wait_role_name(unsigned int role);
 
 struct ttmon_wait_parts {
 	uint64_t ns;
 	uint64_t on_ns, runq_ns, blocked_ns; /* add up to ns; all 0 unless known */
 	uint64_t runq[TTMON_WAIT_RUNQ_MAX];  /* add up to runq_ns */
+	uint64_t woke[TTMON_WAIT_WOKE_MAX];  /* add up to blocked_ns */
 	bool known;
 	bool named; /* the rows of the record add up: they may be used */
 };
@@ -84,6 +103,7 @@ struct ttmon_wait_sums {
 	uint64_t unended;    /* the thread ended or became another program inside */
 	uint64_t ns, on_ns, runq_ns, blocked_ns, unknown_ns;
 	uint64_t runq[TTMON_WAIT_RUNQ_MAX]; /* adds up to runq_ns */
+	uint64_t woke[TTMON_WAIT_WOKE_MAX]; /* adds up to blocked_ns */
 	uint64_t minor, major, voluntary, involuntary;
 	uint64_t delays; /* calls of which delay[] is known: 0: this kernel does not count them now */
 	uint64_t delay[TTMON_DELAY_MAX];
@@ -135,7 +155,8 @@ struct ttmon_wait_call {
 struct ttmon_wait_culprit {
 	uint32_t proc; /* whose calls: index; UINT32_MAX: the first row, of those for which there was none left */
 	struct ttmon_who who;
-	uint64_t calls, ns; /* calls that waited for it, and for how long together */
+	uint64_t fn, caller; /* the call that it was in itself, 0: none known */
+	uint64_t calls, ns;  /* calls that waited for it, and for how long together */
 };
 
 #define TTMON_WAIT_SITES_MAX 8192u
@@ -165,6 +186,9 @@ size_t ttmon_history_wait_sites(const struct ttmon_history *h, const struct ttmo
 size_t ttmon_history_wait_calls(const struct ttmon_history *h, const struct ttmon_wait_call **ret);
 /* The call site of one of them, as of ttmon_wait_site. */
 uint32_t ttmon_history_wait_site_of(const struct ttmon_history *h, const struct ttmon_wait_call *c);
+/* The call site of the call that a process was in itself, as above; 0: not known. */
+uint32_t ttmon_history_wait_site_in(const struct ttmon_history *h, const struct ttmon_who *who, uint64_t fn,
+				    uint64_t caller);
 /* In the order they were seen; the first row is of those for which there was no row left. */
 size_t ttmon_history_wait_who(const struct ttmon_history *h, const struct ttmon_wait_culprit **ret);
 

@@ -148,6 +148,7 @@ CHECK(wait, ttmon_ev_wait)
 		return TTMON_DECODE_VALUE;
 	for (uint32_t i = 0; i < who->nr_rows; i++)
 		if (who->row[i].who.role >= TTMON_WAIT_ROLES ||
+		    (who->row[i].fn && (who->row[i].fn > UINT16_MAX || !ttmon_fn_name((uint16_t)who->row[i].fn))) ||
 		    !is_terminated(who->row[i].who.comm, sizeof(who->row[i].who.comm)))
 			return TTMON_DECODE_VALUE;
 	return TTMON_DECODE_OK;

@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 
 #include "daemon/io/bpf/bpf_int.h"
+#include "daemon/io/bpf/percpu.h"
 #include "daemon/io/bpf/closer.h"
 #include "daemon/io/host/caps.h"
 #include "daemon/io/bpf/uprobe_legacy.h"
@@ -44,8 +45,9 @@ struct ttmon_bpf {
 	struct ttmon_sched *sched; /* NULL without cfg.cpu */
 	struct ttmon_sched_setup setup;
 	struct ttmon_rmid_links *rmid_links;
-	int runs_fd; /* kept open while the kernel keeps run times, else -1 */
-	int closer;  /* borrowed, from ttmon_bpf_leave() on; -1 before */
+	uint32_t traced_idle; /* ticks without a traced process */
+	int runs_fd;	      /* kept open while the kernel keeps run times, else -1 */
+	int closer;	      /* borrowed, from ttmon_bpf_leave() on; -1 before */
 };
 
 static const struct {
@@ -391,6 +393,25 @@ static uint32_t attach_type(const struct ttmon_bpf *b, enum ttmon_prog prog)
 	return both_ends && b->session ? TTMON_ATTACH_UPROBE_SESSION : TTMON_ATTACH_UPROBE_MULTI;
 }
 
+/* Where the variables of a CPU are that show whether an interrupt runs, and a timer. */
+static void set_percpu(struct ttmond_bpf *s)
+{
+	struct ttmon_percpu_var v[] = {
+		{ .name = "runqueues" },     { .name = "__preempt_count" }, { .name = "pcpu_hot" },
+		{ .name = "hrtimer_bases" }, { .name = "timer_bases" },
+	};
+	int err = ttmon_percpu_find(v, ARRAY_SIZE(v));
+
+	if (err || !v[0].found) {
+		log_debug("the kernel's BTF does not show the variables of a CPU: who wakes a thread is unknown");
+		return;
+	}
+	s->rodata->cfg_preempt_off = v[1].found ? v[1].offset - v[0].offset : 0;
+	s->rodata->cfg_pcpu_hot_off = v[2].found ? v[2].offset - v[0].offset : 0;
+	s->rodata->cfg_hrtimers_off = v[3].found ? v[3].offset - v[0].offset : 0;
+	s->rodata->cfg_timers_off = v[4].found ? v[4].offset - v[0].offset : 0;
+}
+
 static void configure(struct ttmon_bpf *b)
 {
 	struct ttmond_bpf *s = b->skel;
@@ -419,6 +440,8 @@ static void configure(struct ttmon_bpf *b)
 	((struct ttmon_fn_desc *)&s->rodata->fns[TTMON_FN_USDT_FREE])->aux = TTMON_METHOD_CUSTOM;
 	if (!b->legacy)
 		bpf_map__set_max_entries(s->maps.legacy_cookies, 1);
+	if (wanted(b, TTMON_PROG_WHO_WAKING))
+		set_percpu(s);
 	if (!b->cfg.nvidia_pins)
 		bpf_map__set_max_entries(s->maps.nvpin_calls, 1);
 	bpf_map__set_max_entries(s->maps.cpu_stat, b->cpus);
@@ -548,6 +571,16 @@ fail:
 bool ttmon_bpf_attaches(const struct ttmon_bpf *b, enum ttmon_prog prog)
 {
 	return rows[prog].attach == TTMON_ATTACH_START && wanted(b, prog);
+}
+
+bool ttmon_bpf_attaches_traced(const struct ttmon_bpf *b, enum ttmon_prog prog)
+{
+	return rows[prog].attach == TTMON_ATTACH_TRACED && wanted(b, prog);
+}
+
+uint32_t *ttmon_bpf_traced_idle(struct ttmon_bpf *b)
+{
+	return &b->traced_idle;
 }
 
 struct bpf_link **ttmon_bpf_link(struct ttmon_bpf *b, enum ttmon_prog prog)

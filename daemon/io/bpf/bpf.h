@@ -81,7 +81,8 @@ struct ttmon_bpf_cfg {
 	X(CPU_SWITCH,     cpu_switch,        "tp_btf",     CPU,         START,  CPU_BTF)    \
 	X(CPU_SWITCH_RAW, cpu_switch_raw,    "raw_tp",     CPU,         START,  CPU_RAW)    \
 	X(WAIT_SWITCH,    wait_switch,       "tp_btf",     WAIT,        START,  WAIT_SWITCH) \
-	X(WHO_MIGRATE,    who_migrate,       "tp_btf",     WAIT,        START,  WHO)        \
+	X(WHO_MIGRATE,    who_migrate,       "tp_btf",     WAIT,        TRACED, WHO)        \
+	X(WHO_WAKING,     who_waking,        "tp_btf",     WAIT,        TRACED, WHO)        \
 	X(TASK_FORK,      task_fork,         "tp_btf",     PROCESS,     START,  CPU)        \
 	X(TASK_EXEC,      task_exec,         "tp_btf",     PROCESS,     START,  CPU)        \
 	X(TASK_EXIT,      task_exit,         "tp_btf",     PROCESS,     START,  CPU)        \
@@ -109,6 +110,7 @@ struct ttmon_bpf_cfg {
 enum ttmon_prog_attach {
 	TTMON_ATTACH_OBJECT, /* at functions of an ELF file: io/probes */
 	TTMON_ATTACH_START,  /* at the start, together with its family */
+	TTMON_ATTACH_TRACED, /* while there is a traced process (family.c) */
 	TTMON_ATTACH_HAND,   /* not at all: the daemon runs it (rmid.c) */
 	TTMON_ATTACH_MODULE, /* when the RMID module is loaded (rmid.c) */
 	TTMON_ATTACH_KMD,    /* when tt-kmd is loaded (kmd.c) */
@@ -191,6 +193,12 @@ void ttmon_bpf_set_gate(struct ttmon_bpf *b, enum ttmon_family family, enum ttmo
  */
 int ttmon_bpf_attach_family(struct ttmon_bpf *b, enum ttmon_family family, char *why, size_t n) _must_check;
 void ttmon_bpf_detach_family(struct ttmon_bpf *b, enum ttmon_family family);
+/*
+ * Attaches the programs that are only needed while there is a traced process (TTMON_ATTACH_TRACED), or
+ * detaches them when there has been none for a while. Called before the first process is activated,
+ * and at each tick.
+ */
+void ttmon_bpf_traced_refresh(struct ttmon_bpf *b);
 /* Makes the kernel keep run times until the end; call it once. -EPERM: needs CAP_SYS_ADMIN. */
 int ttmon_bpf_count_runs(struct ttmon_bpf *b);
 /* Runs and run time of its programs; 0 if the kernel does not keep them. */

@@ -33,6 +33,9 @@ struct bpf_program *ttmon_bpf_program(const struct ttmon_bpf *b, enum ttmon_prog
 void ttmon_bpf_set_attached(struct ttmon_bpf *b, enum ttmon_prog prog, bool on);
 /* Programs that are attached by themselves: not to an object, driver or module. */
 bool ttmon_bpf_attaches(const struct ttmon_bpf *b, enum ttmon_prog prog);
+/* True if the program is attached while there is a traced process. */
+bool ttmon_bpf_attaches_traced(const struct ttmon_bpf *b, enum ttmon_prog prog);
+uint32_t *ttmon_bpf_traced_idle(struct ttmon_bpf *b); /* ticks without a traced process */
 struct bpf_link **ttmon_bpf_link(struct ttmon_bpf *b, enum ttmon_prog prog);
 int ttmon_bpf_attach_prog(struct ttmon_bpf *b, enum ttmon_prog prog, char *why, size_t n) _must_check;
 /*

@@ -4,9 +4,11 @@
  * belong to no object, and what the programs cost. Which program belongs to which family is a column
  * of the table in bpf.h. Cold thread, except for the gate.
  */
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
 #include "daemon/io/bpf/bpf_int.h"
+#include "lib/os/log.h"
 
 enum ttmon_family_state ttmon_bpf_gate(const struct ttmon_bpf *b, enum ttmon_family family)
 {
@@ -54,7 +56,7 @@ void ttmon_bpf_detach_family(struct ttmon_bpf *b, enum ttmon_family family)
 			continue;
 		if (i < TTMON_PROG_UPROBES && !ttmon_bpf_legacy(b))
 			ttmon_bpf_set_attached(b, i, false);
-		else if (ttmon_bpf_attaches(b, i))
+		else if (ttmon_bpf_attaches(b, i) || (ttmon_bpf_attaches_traced(b, i) && *ttmon_bpf_link(b, i)))
 			detach(b, i);
 	}
 	if (family == TTMON_FAMILY_TENSTORRENT) {
@@ -89,6 +91,35 @@ int ttmon_bpf_attach_family(struct ttmon_bpf *b, enum ttmon_family family, char 
 		ttmon_bpf_nvpin_refresh(b);
 	}
 	return 0;
+}
+
+/* Several ticks, since programs that follow one another are common. */
+#define TRACED_IDLE_TICKS 50
+
+static void traced(struct ttmon_bpf *b, bool on)
+{
+	for (int i = TTMON_PROG_UPROBES; i < TTMON_PROG_MAX; i++) {
+		bool is_on = ttmon_bpf_attaches_traced(b, i) && *ttmon_bpf_link(b, i);
+		char why[256];
+
+		if (!ttmon_bpf_attaches_traced(b, i) || is_on == on)
+			continue;
+		if (!on)
+			detach(b, i);
+		else if (ttmon_bpf_gate(b, ttmon_bpf_family(i)) != TTMON_FAMILY_OFF &&
+			 ttmon_bpf_attach_prog(b, i, why, sizeof(why)))
+			log_debug("%s: who makes calls wait is not known", why);
+	}
+}
+
+void ttmon_bpf_traced_refresh(struct ttmon_bpf *b)
+{
+	uint32_t *idle = ttmon_bpf_traced_idle(b), tgid;
+	bool any = !bpf_map_get_next_key(ttmon_bpf_procs_fd(b), NULL, &tgid);
+
+	*idle = any ? 0 : *idle + 1;
+	if (any || *idle == TRACED_IDLE_TICKS)
+		traced(b, any);
 }
 
 void ttmon_bpf_family_runs(const struct ttmon_bpf *b, enum ttmon_family family, uint64_t *cnt, uint64_t *ns)

@@ -27,26 +27,41 @@ static void delays(struct ttmon_jsonw *w, bool known, const uint64_t *delay)
 	ttmon_jsonw_close(w, '}');
 }
 
-/* By what ran meanwhile; adds up to run_queue_ns. */
-static void run_queue(struct ttmon_jsonw *w, bool known, const uint64_t *ns)
+/* A part of the time, by what ran or woke; adds up to it. */
+static void by(struct ttmon_jsonw *w, const char *key, bool known, const uint64_t *ns, unsigned int n,
+	       const char *(*name)(unsigned int what))
 {
 	if (!known) {
-		ttmon_jsonw_key_null(w, "run_queue_by");
+		ttmon_jsonw_key_null(w, key);
 		return;
 	}
-	ttmon_jsonw_key_open(w, "run_queue_by", '{');
-	for (unsigned int i = 0; i < TTMON_WAIT_RUNQ_MAX; i++)
-		ttmon_jsonw_key_num(w, ttmon_wait_runq_name(i), ns[i]);
+	ttmon_jsonw_key_open(w, key, '{');
+	for (unsigned int i = 0; i < n; i++)
+		ttmon_jsonw_key_num(w, name(i), ns[i]);
 	ttmon_jsonw_close(w, '}');
 }
 
-/* who: NULL: no single process. */
-static void process_who(struct ttmon_jsonw *w, const struct ttmon_who *who)
+static void divided(struct ttmon_jsonw *w, bool known, const uint64_t *runq, const uint64_t *woke)
 {
-	ttmon_jsonw_key_name(w, "role", who ? ttmon_wait_role_name(who->role) : NULL);
-	TTMON_JSONW_KEY_IF(w, "pid", who, num, who->tgid);
-	TTMON_JSONW_KEY_IF(w, "comm", who, str, who->comm);
-	TTMON_JSONW_KEY_IF(w, "start_ns", who, time, who->start_ns);
+	by(w, "run_queue_by", known, runq, TTMON_WAIT_RUNQ_MAX, ttmon_wait_runq_name);
+	by(w, "woken_by", known, woke, TTMON_WAIT_WOKE_MAX, ttmon_wait_woke_name);
+}
+
+/* c->proc: UINT32_MAX: no single process. */
+static void process_who(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct ttmon_wait_culprit *c)
+{
+	const struct ttmon_who *who = &c->who;
+	bool named = c->proc != UINT32_MAX;
+
+	ttmon_jsonw_key_name(w, "role", named ? ttmon_wait_role_name(who->role) : NULL);
+	TTMON_JSONW_KEY_IF(w, "pid", named, num, who->tgid);
+	TTMON_JSONW_KEY_IF(w, "comm", named, str, who->comm);
+	TTMON_JSONW_KEY_IF(w, "start_ns", named, time, who->start_ns);
+	ttmon_jsonw_key_num(w, "ns", c->ns);
+	if (who->role < TTMON_WAIT_ROLE_WOKE)
+		return;
+	ttmon_jsonw_key_name(w, "in_call", ttmon_fn_name((uint16_t)c->fn));
+	ttmon_jsonw_key_num(w, "in_site", ttmon_history_wait_site_in(h, who, c->fn, c->caller));
 }
 
 static void histogram(struct ttmon_jsonw *w, const uint64_t *bucket)
@@ -74,7 +89,7 @@ static void sums(struct ttmon_jsonw *w, const struct ttmon_wait_sums *s)
 	ttmon_jsonw_key_known(w, "on_cpu_ns", !none, s->on_ns);
 	ttmon_jsonw_key_known(w, "run_queue_ns", !none, s->runq_ns);
 	ttmon_jsonw_key_known(w, "blocked_ns", !none, s->blocked_ns);
-	run_queue(w, !none, s->runq);
+	divided(w, !none, s->runq, s->woke);
 	ttmon_jsonw_key_num(w, "unknown_ns", s->unknown_ns);
 	ttmon_jsonw_key_num(w, "minor_faults", s->minor);
 	ttmon_jsonw_key_num(w, "major_faults", s->major);
@@ -127,7 +142,7 @@ static int row_cmp(const void *pa, const void *pb)
 }
 
 /* The one that took most time first. */
-static void call_who(struct ttmon_jsonw *w, const struct ttmon_wait_call *c)
+static void call_who(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct ttmon_wait_call *c)
 {
 	struct ttmon_who_row rows[TTMON_WHO_ROWS];
 
@@ -135,9 +150,14 @@ static void call_who(struct ttmon_jsonw *w, const struct ttmon_wait_call *c)
 	qsort(rows, c->nr_who, sizeof(*rows), row_cmp);
 	ttmon_jsonw_key_open(w, "who", '[');
 	for (uint32_t i = 0; i < c->nr_who; i++) {
+		const struct ttmon_wait_culprit row = { .proc = c->proc,
+							.who = rows[i].who,
+							.fn = rows[i].fn,
+							.caller = rows[i].caller,
+							.ns = rows[i].ns };
+
 		ttmon_jsonw_row(w, '{');
-		process_who(w, &rows[i].who);
-		ttmon_jsonw_key_num(w, "ns", rows[i].ns);
+		process_who(w, h, &row);
 		ttmon_jsonw_close(w, '}');
 	}
 	ttmon_jsonw_close(w, ']');
@@ -156,8 +176,8 @@ static void call_row(struct ttmon_jsonw *w, const struct ttmon_history *h, const
 	ttmon_jsonw_key_known(w, "on_cpu_ns", c->parts.known, c->parts.on_ns);
 	ttmon_jsonw_key_known(w, "run_queue_ns", c->parts.known, c->parts.runq_ns);
 	ttmon_jsonw_key_known(w, "blocked_ns", c->parts.known, c->parts.blocked_ns);
-	run_queue(w, c->parts.known, c->parts.runq);
-	call_who(w, c);
+	divided(w, c->parts.known, c->parts.runq, c->parts.woke);
+	call_who(w, h, c);
 	ttmon_jsonw_key_num(w, "minor_faults", c->minor);
 	ttmon_jsonw_key_num(w, "major_faults", c->major);
 	ttmon_jsonw_key_num(w, "voluntary_switches", c->voluntary);
@@ -197,9 +217,8 @@ static void who_rows(struct ttmon_jsonw *w, const struct ttmon_history *h)
 			continue;
 		ttmon_jsonw_row(w, '{');
 		ttmon_jsonw_key_known(w, "process", named, rows[i].proc);
-		process_who(w, named ? &rows[i].who : NULL);
+		process_who(w, h, &rows[i]);
 		ttmon_jsonw_key_num(w, "calls", rows[i].calls);
-		ttmon_jsonw_key_num(w, "ns", rows[i].ns);
 		ttmon_jsonw_close(w, '}');
 	}
 	ttmon_jsonw_close(w, ']');

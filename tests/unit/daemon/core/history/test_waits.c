@@ -124,6 +124,30 @@ static void run_queue_is_divided(void **state)
 	assert_false(p.named);
 }
 
+static void blocked_time_is_divided(void **state)
+{
+	static const uint64_t want[TTMON_WAIT_WOKE_MAX] = { 1000, 200, 30, 4000, 500, 60, 7 };
+	struct ttmon_ev_wait_who e = who_of(0, 1000, 200, 30);
+	struct ttmon_wait_parts p;
+
+	(void)state;
+	e.w.off_ns = 5797;
+	e.row[0].who.role = e.row[1].who.role = TTMON_WAIT_ROLE_WOKE;
+	e.row[2].who.role = TTMON_WAIT_ROLE_WOKE_KERNEL;
+	e.sum[TTMON_WAIT_SUM_TIMER] = 4000;
+	e.sum[TTMON_WAIT_SUM_INTERRUPT] = 500;
+	e.sum[TTMON_WAIT_SUM_WOKE_OTHERS] = 60;
+	p = ttmon_wait_divide(&e.w);
+	assert_true(p.known && p.named);
+	assert_memory_equal(p.woke, want, sizeof(want));
+	/* Where either part has too much nobody is named at all. */
+	e.sum[TTMON_WAIT_SUM_IDLE] = 1;
+	p = ttmon_wait_divide(&e.w);
+	assert_true(p.known && !p.named);
+	assert_int_equal(p.woke[TTMON_WAIT_WOKE_UNKNOWN], 5797);
+	assert_int_equal(p.runq[TTMON_WAIT_RUNQ_IDLE], 0);
+}
+
 static void culprits_are_summed(void **state)
 {
 	struct ttmon_history *h = feed_new((struct ttmon_history_cfg){ .keep_all = true });
@@ -190,12 +214,15 @@ static uint64_t draw(uint64_t *seed)
 
 static void adds_up(const struct ttmon_wait_sums *s)
 {
-	uint64_t runq = 0;
+	uint64_t runq = 0, woke = 0;
 
 	for (unsigned int i = 0; i < TTMON_WAIT_RUNQ_MAX; i++)
 		runq += s->runq[i];
 	assert_int_equal(s->ns, s->on_ns + s->runq_ns + s->blocked_ns + s->unknown_ns);
 	assert_int_equal(s->runq_ns, runq);
+	for (unsigned int i = 0; i < TTMON_WAIT_WOKE_MAX; i++)
+		woke += s->woke[i];
+	assert_int_equal(s->blocked_ns, woke);
 }
 
 /* Whatever the kernel says: all sums add up, and those of processes, sites and all are the same. */
@@ -218,6 +245,7 @@ static void sums_always_add_up(void **state)
 		ev.w.fn = fns[draw(&seed) % ARRAY_SIZE(fns)];
 		ev.w.bits = draw(&seed) % 16 ? 0 : (uint16_t)(draw(&seed) & TTMON_W_BITS);
 		ev.w.bits |= draw(&seed) & TTMON_W_WHO;
+		ev.row[0].who.role = draw(&seed) % TTMON_WAIT_ROLES;
 		ev.w.caller = 0x1000 + draw(&seed) % 5;
 		ns += ev.w.bits & TTMON_W_UNOBSERVED ? 0 : len;
 		APPLY_WHO(h, ev);
@@ -374,6 +402,7 @@ int main(void)
 		cmocka_unit_test(divided),
 		cmocka_unit_test(unknown_says_so),
 		cmocka_unit_test(run_queue_is_divided),
+		cmocka_unit_test(blocked_time_is_divided),
 		cmocka_unit_test(culprits_are_summed),
 		cmocka_unit_test(kinds),
 		cmocka_unit_test(sums_always_add_up),

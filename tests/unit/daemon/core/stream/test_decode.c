@@ -182,6 +182,11 @@ static void checks_who_made_a_call_wait(void **state)
 	EXPECT(VALUE, sizeof(r.wait_who));
 	r.wait_who.nr_rows--;
 	EXPECT(OK, sizeof(r.wait_who));
+	r.wait_who.row[0].fn = 520;
+	EXPECT(OK, sizeof(r.wait_who));
+	r.wait_who.row[0].fn = 520 + (1 << 16);
+	EXPECT(VALUE, sizeof(r.wait_who));
+	r.wait_who.row[0].fn = 0;
 	memset(r.wait_who.row[0].who.comm, 'x', sizeof(r.wait_who.row[0].who.comm));
 	EXPECT(VALUE, sizeof(r.wait_who));
 	good(TTMON_EV_WAIT);
