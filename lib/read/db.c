@@ -432,6 +432,40 @@ int ttmon_db_next_alloc(struct ttmon_db *db, json_t **ret)
 	return 1;
 }
 
+/* Returns the bytes of an object at text; 0: it is damaged, or does not end here. */
+static size_t take_fields(const char *text, size_t n, void (*take)(void *ctx, const struct ttmon_field *f), void *ctx)
+{
+	const char *at = text;
+	struct ttmon_field f;
+	int r;
+
+	take(ctx, NULL);
+	while ((r = ttmon_fields_next(&at, text + n, &f)) == 1)
+		take(ctx, &f);
+	return r ? 0 : (size_t)(at - text);
+}
+
+int ttmon_db_next_fields(struct ttmon_db *db, void (*take)(void *ctx, const struct ttmon_field *f), void *ctx)
+{
+	int r = at_alloc(db);
+	size_t n;
+
+	if (r <= 0)
+		return r;
+	/* Most lie in one piece in what was read last. */
+	n = take_fields((const char *)db->in + db->pos, db->len - db->pos, take, ctx);
+	db->pos += n;
+	if (!n) {
+		r = cut(db, TTMON_DB_MAX_ALLOC, TTMON_DB_MAX_VALUES, true);
+		if (r)
+			return r;
+		if (!take_fields(db->val, db->val_len, take, ctx))
+			return fail_here(db, "an allocation cannot be read");
+	}
+	db->allocs++;
+	return 1;
+}
+
 int ttmon_db_skip(struct ttmon_db *db)
 {
 	int r;

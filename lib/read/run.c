@@ -13,6 +13,7 @@
 #include "lib/base/hmap.h"
 #include "lib/base/names.h"
 #include "lib/read/db.h"
+#include "lib/read/fields.h"
 
 /* Upper limit of all times: far from overflow, so that times can be compared and added to. */
 #define TTMON_RUN_MAX_TIME ((uint64_t)INT64_MAX)
@@ -989,6 +990,54 @@ static int read_alloc(struct ttmon_run_loader *l, const json_t *row, struct ttmo
 	return read_ordinals(l, row, a);
 }
 
+/* For readers of lives alone. */
+struct life {
+	struct ttmon_run_alloc a;
+	bool freed;
+};
+
+/* One member of an allocation. */
+static void take_field(void *ctx, const struct ttmon_field *f)
+{
+	struct life *l = ctx;
+	struct ttmon_run_alloc *a = &l->a;
+	char name[32];
+	uint64_t v;
+
+	if (!f)
+		*l = (struct life){ .a = { .id = "" } };
+	else if (ttmon_field_is(f, "process")) {
+		v = UINT32_MAX;
+		ttmon_field_u64(f, &v);
+		a->proc = u32(v);
+	} else if (ttmon_field_is(f, "site")) {
+		v = UINT32_MAX;
+		ttmon_field_u64(f, &v);
+		a->site = u32(v);
+	} else if (ttmon_field_is(f, "size")) {
+		ttmon_field_u64(f, &a->size);
+	} else if (ttmon_field_is(f, "method")) {
+		a->method = method_of(ttmon_field_name(f, name, sizeof(name)));
+	} else if (ttmon_field_is(f, "alloc_ns")) {
+		ttmon_field_u64(f, &a->alloc_ns);
+	} else if (ttmon_field_is(f, "free_ns")) {
+		l->freed = ttmon_field_u64(f, &a->free_ns);
+	} else if (ttmon_field_is(f, "pin_ns")) {
+		ttmon_field_u64(f, &a->pin_ns);
+	} else if (ttmon_field_is(f, "unpin_ns")) {
+		ttmon_field_u64(f, &a->unpin_ns);
+	} else if (ttmon_field_is(f, "flags")) {
+		if (memmem(f->value, f->len, "\"provisional\"", 13))
+			a->flags |= TTMON_RUN_UNSEEN;
+		if (memmem(f->value, f->len, "\"backing\"", 9))
+			a->api_flags |= TTMON_API_BACKING;
+	} else if (ttmon_field_is(f, "kind") && *ttmon_field_name(f, name, sizeof(name))) {
+		a->flags |= TTMON_RUN_UNSEEN | (strcmp(name, "pinned") ? 0 : TTMON_RUN_PROVED);
+	} else if (ttmon_field_is(f, "at_least") && *f->value == 't') {
+		a->flags |= TTMON_RUN_AT_LEAST;
+	}
+}
+
 static int make_room(struct ttmon_run_loader *l)
 {
 	struct ttmon_run *run = l->run;
@@ -1005,6 +1054,33 @@ static int make_room(struct ttmon_run_loader *l)
 	run->allocs = v;
 	l->cap = cap;
 	return 0;
+}
+
+static int read_lives(struct ttmon_run_loader *l)
+{
+	struct ttmon_run *run = l->run;
+	struct life life;
+	int r;
+
+	while ((r = ttmon_db_next_fields(l->db, take_field, &life)) == 1) {
+		struct ttmon_run_alloc *a = &life.a;
+
+		if (a->proc >= run->nr_procs)
+			return fail_alloc(l, "its process is out of range");
+		if (a->site >= run->nr_sites)
+			return fail_alloc(l, "its call site is out of range");
+		if (!life.freed)
+			a->flags |= TTMON_RUN_LIVE;
+		a->alloc_ns = MIN(a->alloc_ns ? a->alloc_ns : run->start_ns, TTMON_RUN_MAX_TIME);
+		a->free_ns = MAX(a->alloc_ns, life.freed ? MIN(a->free_ns, TTMON_RUN_MAX_TIME) : run->end_ns);
+		if (l->opts->want && !l->opts->want(l->opts->ctx, run, a))
+			continue;
+		r = make_room(l);
+		if (r)
+			return r;
+		run->allocs[run->nr_allocs++] = *a;
+	}
+	return r;
 }
 
 static int read_allocs(struct ttmon_run_loader *l)
@@ -1036,8 +1112,9 @@ static int read_all(struct ttmon_run_loader *l)
 {
 	int err = read_head(l);
 
-	err = err ? err : read_allocs(l);
-	return err ? err : read_tail(l);
+	err = err ? err : l->opts && l->opts->lives ? read_lives(l) : read_allocs(l);
+	err = err ? err : read_tail(l);
+	return err || !l->opts || !l->opts->members ? err : l->opts->members(l->opts->ctx, l->run, l->db);
 }
 
 static struct ttmon_run *new_run(const char *path)

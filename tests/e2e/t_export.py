@@ -110,7 +110,7 @@ def test_parquet_groups(bench):
 
 
 def test_slots(bench):
-    """A slot file of the demo: each row of `ttmon slots --json`; at most 6 bytes a row in Parquet; waits of its database."""
+    """A slot file of the demo: each row of `ttmon slots --json`, at most 6 bytes in Parquet; waits of its database."""
     path, db = bench.path("slots"), bench.path("db.json")
     demo = os.path.join(OUT, "demo", "workload")
     bench.daemon("--slots-out", path, "--cpu", "on", "--dump-db", db, cmd=[demo], wait=False).wait()

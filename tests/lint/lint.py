@@ -110,6 +110,7 @@ FOLDERS = {
     "tools/db": ["lib/", "tools/cli", "daemon/core/history"],
     "tools/door": ["lib/", "tools/cli", "tools/db", "tools/slots"],
     "tools/export": ["lib/", "tools/cli", "tools/door"],
+    "tools/flame": ["lib/", "tools/cli", "tools/view"],
     "tools/heat": ["lib/", "tools/cli", "tools/term", "daemon/core/history"],
     "tools/memtrace": ["lib/", "tools/cli", "tools/slots", "tools/view", "memtrace/"],
     "tools/programs": ["lib/", "tools/cli", "tools/term"],

@@ -22,7 +22,7 @@
 #define TTMON_COMMANDS(X) \
 	X(run) X(attach) X(serve) X(replay) X(open) X(diff) X(help) X(status) \
 	X(probes) X(top) X(family) X(target) X(smi) X(programs) X(db) X(advise) \
-	X(heat) X(waits) X(view) X(export) X(memtrace) X(slots) X(trace) X(bugreport)
+	X(heat) X(waits) X(view) X(flame) X(export) X(memtrace) X(slots) X(trace) X(bugreport)
 /* clang-format on */
 
 #define X(name) extern const struct ttmon_cli_cmd ttmon_cmd_##name;
