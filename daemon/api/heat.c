@@ -64,14 +64,15 @@ static void put_alloc(struct ttmon_jsonw *w, const struct ttmon_history *h, cons
 static void put_heat(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct ttmon_alloc *a, uint64_t now_ns,
 		     uint64_t last_ns)
 {
-	const struct ttmon_heat none = { .origin_ns = a->alloc_ns, .width_ns = NSEC_PER_MS };
-	const struct ttmon_heat *heat = a->traffic->heat ? a->traffic->heat : &none;
-	struct span s = span_of(heat, now_ns, last_ns);
+	struct ttmon_heat heat = { .origin_ns = a->alloc_ns, .width_ns = NSEC_PER_MS };
+	struct span s;
 
+	(void)ttmon_history_heat(a, &heat);
+	s = span_of(&heat, now_ns, last_ns);
 	ttmon_jsonw_row(w, '{');
 	put_alloc(w, h, a);
 	ttmon_jsonw_key_known(w, "moved", ttmon_history_alloc_known(h, a) != TTMON_UNKNOWN, s.bytes);
-	put_buckets(w, heat, &s);
+	put_buckets(w, &heat, &s);
 	ttmon_jsonw_close(w, '}');
 }
 
@@ -94,13 +95,14 @@ static size_t find_hottest(const struct ttmon_api_job *job, const struct ttmon_h
 	for (uint64_t seq = ttmon_history_next(h, 0); seq < ttmon_history_allocs(h);
 	     seq = ttmon_history_next(h, seq + 1)) {
 		struct hot x = { .a = ttmon_history_alloc(h, seq) };
-		const struct ttmon_heat *heat = x.a->traffic->heat;
 		const struct ttmon_proc *proc = ttmon_history_proc(h, x.a->proc);
+		struct ttmon_heat heat;
 		size_t at;
 
-		if (!heat || (job->pid && proc->tgid != job->pid) || !ttmon_viewer_sees_uid(&job->who, proc->uid))
+		if ((job->pid && proc->tgid != job->pid) || !ttmon_viewer_sees_uid(&job->who, proc->uid) ||
+		    !ttmon_history_heat(x.a, &heat))
 			continue;
-		x.bytes = span_of(heat, now_ns, job->last_ns).bytes;
+		x.bytes = span_of(&heat, now_ns, job->last_ns).bytes;
 		if (!x.bytes || (n == job->n && !hotter(&x, &list[n - 1])))
 			continue;
 		n += n < job->n;

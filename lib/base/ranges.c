@@ -55,11 +55,16 @@ static inline uint32_t rank(const void *keys, size_t step, uint32_t n, uint64_t 
 /* Returns the index of the last block that begins at or before addr; -1 if none. */
 static int64_t block_floor(const struct ttmon_ranges *r, uint64_t addr)
 {
+	uint32_t at = r->last, n;
+
+	if (at < r->blocks && r->dir[at].first <= addr && (at + 1 == r->blocks || addr < r->dir[at + 1].first))
+		return at;
 	if (!r->blocks)
 		return -1;
-	return (int64_t)rank(&r->dir->first, sizeof(*r->dir), r->blocks, r->dir->first, r->dir[r->blocks - 1].first,
-			     addr) -
-	       1;
+	n = rank(&r->dir->first, sizeof(*r->dir), r->blocks, r->dir->first, r->dir[r->blocks - 1].first, addr);
+	if (n)
+		((struct ttmon_ranges *)(uintptr_t)r)->last = n - 1;
+	return (int64_t)n - 1;
 }
 
 /* Returns how many ranges of block `at` begin at or before addr. */

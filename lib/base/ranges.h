@@ -25,6 +25,7 @@ struct ttmon_ranges_dir {
 struct ttmon_ranges {
 	struct ttmon_ranges_dir *dir;
 	uint32_t blocks, cap;
+	uint32_t last; /* block found last: one event looks up the same address several times */
 	uint64_t n;
 	uint64_t max_len; /* upper bound of the length of all ranges */
 	bool overlap;

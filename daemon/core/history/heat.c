@@ -23,52 +23,94 @@ static void halve(struct ttmon_heat *h)
 	h->width_ns *= 2;
 }
 
-static uint64_t since_origin(const struct ttmon_heat *h, uint64_t ts_ns)
+static uint64_t since(uint64_t origin_ns, uint64_t ts_ns)
 {
-	return ttmon_before(ts_ns, h->origin_ns) ? 0 : ts_ns - h->origin_ns;
+	return ttmon_before(ts_ns, origin_ns) ? 0 : ts_ns - origin_ns;
 }
 
 /*
  * Times are compared by signed difference, so 2^63 ns is the longest span; a width of 2^57 ns covers
  * it.
  */
-static bool too_narrow(const struct ttmon_heat *h, uint64_t at)
+static bool too_narrow(uint64_t width_ns, uint64_t at)
 {
-	return at / TTMON_HEAT_BUCKETS >= h->width_ns;
+	return at / TTMON_HEAT_BUCKETS >= width_ns;
+}
+
+/* The width that an empty heat needs for a time so long after its origin. */
+static uint64_t width_for(uint64_t at)
+{
+	uint64_t width_ns = TTMON_HEAT_WIDTH_NS;
+
+	while (too_narrow(width_ns, at))
+		width_ns *= 2;
+	return width_ns;
 }
 
 void ttmon_heat_init(struct ttmon_heat *h, uint64_t origin_ns, uint64_t ts_ns)
 {
-	*h = (struct ttmon_heat){ .origin_ns = origin_ns, .width_ns = TTMON_HEAT_WIDTH_NS };
-	while (too_narrow(h, since_origin(h, ts_ns)))
-		h->width_ns *= 2;
+	*h = (struct ttmon_heat){ .origin_ns = origin_ns, .width_ns = width_for(since(origin_ns, ts_ns)) };
 }
 
 /*
  * The width is TTMON_HEAT_WIDTH_NS times a power of two: dividing by a constant and shifting is much
  * faster than dividing.
  */
+static unsigned int shift_of(uint64_t width_ns)
+{
+	return (unsigned int)(__builtin_ctzll(width_ns) - __builtin_ctzll(TTMON_HEAT_WIDTH_NS));
+}
+
 static unsigned int bucket_of(const struct ttmon_heat *h, uint64_t at)
 {
-	return (unsigned int)(at / TTMON_HEAT_WIDTH_NS >>
-			      (__builtin_ctzll(h->width_ns) - __builtin_ctzll(TTMON_HEAT_WIDTH_NS)));
+	return (unsigned int)(at / TTMON_HEAT_WIDTH_NS >> shift_of(h->width_ns));
 }
 
 static void heat_put(struct ttmon_heat *h, uint64_t ts_ns, uint32_t copies, uint64_t bytes)
 {
-	uint64_t at = since_origin(h, ts_ns);
+	uint64_t at = since(h->origin_ns, ts_ns);
 	unsigned int i;
 
-	while (too_narrow(h, at))
+	while (too_narrow(h->width_ns, at))
 		halve(h);
 	i = bucket_of(h, at);
 	h->copies[i] = add_sat(h->copies[i], copies);
 	h->bytes[i] += bytes;
 }
 
-void ttmon_heat_add(struct ttmon_heat *h, uint64_t ts_ns, uint64_t bytes)
+bool ttmon_heat_now_add(struct ttmon_heat_now *now, uint64_t ts_ns, uint64_t bytes)
 {
-	heat_put(h, ts_ns, 1, bytes);
+	if (!now->copies || ts_ns - now->from_ns >= TTMON_HEAT_WIDTH_NS << now->shift)
+		return false;
+	now->copies = add_sat(now->copies, 1);
+	now->bytes += bytes;
+	return true;
+}
+
+void ttmon_heat_now_begin(struct ttmon_heat_now *now, struct ttmon_heat *h, uint64_t origin_ns, uint64_t ts_ns,
+			  uint64_t bytes)
+{
+	uint64_t origin = h ? h->origin_ns : origin_ns, at = since(origin, ts_ns);
+	unsigned int shift;
+
+	while (h && too_narrow(h->width_ns, at))
+		halve(h);
+	shift = shift_of(h ? h->width_ns : width_for(at));
+	*now = (struct ttmon_heat_now){
+		.origin_ns = origin,
+		.from_ns = origin + (at / TTMON_HEAT_WIDTH_NS >> shift << shift) * TTMON_HEAT_WIDTH_NS,
+		.bytes = bytes,
+		.copies = 1,
+		.shift = shift,
+	};
+}
+
+void ttmon_heat_add_now(struct ttmon_heat *h, const struct ttmon_heat_now *now, bool fresh)
+{
+	if (fresh)
+		ttmon_heat_init(h, now->origin_ns, now->from_ns);
+	if (now->copies)
+		heat_put(h, now->from_ns, now->copies, now->bytes);
 }
 
 void ttmon_heat_merge(struct ttmon_heat *h, const struct ttmon_heat *src)

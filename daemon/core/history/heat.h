@@ -10,10 +10,30 @@
 
 #define TTMON_HEAT_WIDTH_NS 1000000ULL /* of a bucket at the start */
 
+/*
+ * The bucket that gets transfers at present, beside the heat: most transfers go into the bucket of the
+ * one before, and memory with transfers in one bucket only needs no heat yet. All zero: none.
+ */
+struct ttmon_heat_now {
+	uint64_t origin_ns; /* of the heat that has the bucket, or will have it */
+	uint64_t from_ns;
+	uint64_t bytes;
+	uint32_t copies; /* 0: there is no such bucket */
+	uint32_t shift;	 /* its width is TTMON_HEAT_WIDTH_NS << shift */
+};
+/* Adds a transfer if it belongs into this bucket; otherwise false. */
+bool ttmon_heat_now_add(struct ttmon_heat_now *now, uint64_t ts_ns, uint64_t bytes);
+/*
+ * Begins the bucket of a transfer at ts_ns, after the one before was added to the heat; h NULL: the
+ * allocation has no heat yet, and buckets count from origin_ns.
+ */
+void ttmon_heat_now_begin(struct ttmon_heat_now *now, struct ttmon_heat *h, uint64_t origin_ns, uint64_t ts_ns,
+			  uint64_t bytes);
+/* Adds the bucket to the heat; fresh: h is not filled in yet. */
+void ttmon_heat_add_now(struct ttmon_heat *h, const struct ttmon_heat_now *now, bool fresh);
+
 /* Makes it empty, with buckets from origin_ns on, as wide as ts_ns needs. */
 void ttmon_heat_init(struct ttmon_heat *h, uint64_t origin_ns, uint64_t ts_ns);
-/* Adds one transfer of so many bytes at ts_ns. A time before the origin counts in the first bucket. */
-void ttmon_heat_add(struct ttmon_heat *h, uint64_t ts_ns, uint64_t bytes);
 /* Adds what src holds; its buckets are placed by the middle of their time. */
 void ttmon_heat_merge(struct ttmon_heat *h, const struct ttmon_heat *src);
 

@@ -290,10 +290,9 @@ const char *ttmon_finding_help(unsigned int finding);
 struct ttmon_traffic {
 	uint64_t bytes[TTMON_RDIR_MAX];
 	uint32_t copies[TTMON_RDIR_MAX]; /* transfers that it took part in */
-	/* nr_events: kept, read with ttmon_history_event(); events_dropped: not kept, for any reason */
-	uint32_t nr_events, events_dropped;
+	uint32_t nr_events;		 /* kept, read with ttmon_history_event() */
 	uint64_t last_copy_ns;
-	struct ttmon_heat *heat; /* NULL until the first transfer; owned */
+	uint32_t events_dropped; /* not kept, for any reason */
 	struct ttmon_page_heat *page_heat;
 	struct ttmon_gpu_use *gpu;     /* NULL: no access of a kernel was seen; owned */
 	struct ttmon_sampled *sampled; /* [TTMON_RDIR_MAX], NULL: none of its copies was sampled; owned */
@@ -523,6 +522,12 @@ TTMON_EVENT_TABLE(X)
  */
 void ttmon_history_now(struct ttmon_history *h, uint64_t ts_ns, bool late);
 /*
+ * This event comes in a few events' time: reads ahead what it will need. Changes nothing. With a
+ * million allocations each line of memory that a copy touches comes from far away, and waiting for one
+ * after the other is most of its cost.
+ */
+void ttmon_history_ahead(struct ttmon_history *h, const struct ttmon_event *ev);
+/*
  * Time has passed up to now_ns: folds allocations freed long ago, and does other work that waits for
  * time. Returns when there is work next if no record comes before: an earlier call would change
  * nothing but the time, which ttmon_history_now() does too.
@@ -613,6 +618,8 @@ static inline uint64_t ttmon_alloc_seq(const struct ttmon_alloc *a)
  * False at the end.
  */
 bool ttmon_history_event(const struct ttmon_alloc *a, uint32_t *pos, struct ttmon_aev *ev);
+/* Its transfers over time; false: it had none. */
+bool ttmon_history_heat(const struct ttmon_alloc *a, struct ttmon_heat *ret);
 /*
  * Whether its transfers (and, where it was pinned before the trace, its size) are known. UNKNOWN: none
  * of its life was seen.

@@ -18,6 +18,7 @@
 
 #include "daemon/core/history/evlog.h"
 #include "lib/base/fifo.h"
+#include "daemon/core/history/heat.h"
 #include "daemon/core/history/history.h"
 #include "lib/base/hmap.h"
 #include "daemon/core/history/live.h"
@@ -54,6 +55,7 @@
 #define TTMON_BLINDS_MAX   65536
 #define TTMON_EXECS	   8
 #define TTMON_RECENT	   256
+#define TTMON_AHEAD	   4
 #define TTMON_SEEN	   4 /* two streams of copies, each with a source and a destination */
 #define TTMON_GENS_SERVICE 65536
 #define TTMON_TT_PINS_MAX  (1u << 20) /* per process: (range, device) pairs, and ranges */
@@ -91,22 +93,24 @@ struct ttmon_seen {
 
 /* Live advice to pin an allocation: what was said, and the sums from which the next time counts. */
 struct ttmon_live_hot {
-	uint64_t bytes;
-	uint32_t copies;
 	bool said;
 	uint8_t level; /* how often it was pinned and unpinned again: each time doubles the threshold */
+	uint32_t copies;
+	uint64_t bytes;
 };
 
 /*
  * The block around the traffic of struct ttmon_alloc; allocations without traffic share one without
- * this block.
+ * this block. What every copy touches comes first.
  */
 struct ttmon_htraffic {
 	struct ttmon_traffic pub;
 	struct ttmon_evlog log;
+	struct ttmon_heat_now now;
+	struct ttmon_live_hot hot;
+	struct ttmon_heat *heat; /* without what is in `now`; NULL: no bucket but that one had transfers; owned */
 	struct ttmon_xfer unsettled[2]; /* of a provisional mapping: its copies as counted in xfer; H2D, D2H */
 	struct ttmon_xfer unproven[2];	/* of memory whose pin can have been missed: likewise */
-	struct ttmon_live_hot hot;
 };
 
 struct ttmon_launch {
@@ -381,6 +385,8 @@ struct ttmon_history {
 	struct ttmon_live live;
 	struct ttmon_checkpoints checkpoints;
 	struct ttmon_waits waits;
+	struct ttmon_alloc *ahead[TTMON_AHEAD]; /* ring: records that the next events will need, or NULL */
+	uint32_t nr_ahead;
 };
 
 static inline uint64_t ttmon_page_down(const struct ttmon_history *h, uint64_t addr)

@@ -12,7 +12,6 @@
  * as one of unknown memory, but is not settled: the list of mappings may still show that the memory
  * was pageable.
  */
-#include "daemon/core/history/heat.h"
 #include "daemon/core/history/history_int.h"
 
 /*
@@ -45,7 +44,7 @@ void ttmon_traffic_drop(struct ttmon_history *h, struct ttmon_alloc *a)
 		return;
 	count_events(h, h->procs[a->proc], 0, t->pub.nr_events);
 	ttmon_evlog_fini(&t->log);
-	free(t->pub.heat);
+	free(t->heat);
 	free(t->pub.page_heat);
 	free(t->pub.gpu);
 	free(t->pub.sampled);
@@ -198,24 +197,47 @@ static struct ttmon_page_heat *page_heat(struct ttmon_history *h, struct ttmon_t
 	return t->page_heat;
 }
 
+/* Adds the bucket of the latest transfers to the heat. */
+static void settle_heat(struct ttmon_history *h, struct ttmon_htraffic *tr)
+{
+	bool fresh = !tr->heat;
+
+	if (!tr->now.copies)
+		return;
+	if (fresh)
+		tr->heat = malloc(sizeof(*tr->heat));
+	if (tr->heat)
+		ttmon_heat_add_now(tr->heat, &tr->now, fresh);
+	else
+		ttmon_history_no_memory(h);
+	tr->now = (struct ttmon_heat_now){ 0 };
+}
+
+bool ttmon_history_heat(const struct ttmon_alloc *a, struct ttmon_heat *ret)
+{
+	const struct ttmon_htraffic *t = traffic_of(a);
+
+	if (!t || (!t->heat && !t->now.copies))
+		return false;
+	if (t->heat)
+		*ret = *t->heat;
+	ttmon_heat_add_now(ret, &t->now, !t->heat);
+	return true;
+}
+
 /* Heat begins with the first transfer. */
-static void warm(struct ttmon_history *h, const struct ttmon_alloc *a, struct ttmon_traffic *tr,
+static void warm(struct ttmon_history *h, const struct ttmon_alloc *a, struct ttmon_htraffic *tr,
 		 const struct ttmon_touch *t)
 {
 	struct ttmon_page_heat *ph;
 
-	if (!tr->heat) {
-		tr->heat = malloc(sizeof(*tr->heat));
-		if (!tr->heat) {
-			ttmon_history_no_memory(h);
-			return;
-		}
-		ttmon_heat_init(tr->heat, a->alloc_ns, t->ts_ns);
+	if (!ttmon_heat_now_add(&tr->now, t->ts_ns, t->bytes)) {
+		settle_heat(h, tr);
+		ttmon_heat_now_begin(&tr->now, tr->heat, a->alloc_ns, t->ts_ns, t->bytes);
 	}
-	ttmon_heat_add(tr->heat, t->ts_ns, t->bytes);
 	if (a->size < h->cfg.page_heat_bytes)
 		return;
-	ph = page_heat(h, tr, a->size);
+	ph = page_heat(h, &tr->pub, a->size);
 	if (ph && t->rect)
 		ttmon_page_heat_touch_rect(ph, t->offset, t->rect);
 	else if (ph)
@@ -273,7 +295,7 @@ void ttmon_rec_transfer(struct ttmon_history *h, struct ttmon_alloc *a, const st
 	tr->pub.last_copy_ns = MAX(tr->pub.last_copy_ns, t->ts_ns);
 	if (t->weight > 1)
 		sample(h, &tr->pub, t);
-	warm(h, a, &tr->pub, t);
+	warm(h, a, tr, t);
 	keep_event(h, h->procs[a->proc], tr, &ev);
 	if (t->mem == TTMON_MEM_PAGEABLE && (t->rdir == TTMON_RDIR_H2D || t->rdir == TTMON_RDIR_D2H) && !tr->hot.said)
 		ttmon_live_became_hot(h, a, &tr->hot, t->ts_ns);
@@ -304,15 +326,21 @@ static int merge_logs(struct ttmon_evlog *to, const struct ttmon_evlog *a, const
 	return 0;
 }
 
-static void merge_heat(struct ttmon_history *h, const struct ttmon_alloc *dst, struct ttmon_traffic *to,
-		       const struct ttmon_alloc *src, struct ttmon_traffic *from, uint64_t shift)
+static void merge_heat(struct ttmon_history *h, struct ttmon_htraffic *to, struct ttmon_htraffic *from)
 {
-	struct ttmon_page_heat *ph;
-
+	settle_heat(h, to);
+	settle_heat(h, from);
 	if (!to->heat)
 		to->heat = TAKE_PTR(from->heat);
 	else if (from->heat)
 		ttmon_heat_merge(to->heat, from->heat);
+}
+
+static void merge_page_heat(struct ttmon_history *h, const struct ttmon_alloc *dst, struct ttmon_traffic *to,
+			    const struct ttmon_alloc *src, struct ttmon_traffic *from, uint64_t shift)
+{
+	struct ttmon_page_heat *ph;
+
 	if (!from->copies[TTMON_RDIR_H2D] && !from->copies[TTMON_RDIR_D2H])
 		return;
 	if (dst->size < h->cfg.page_heat_bytes)
@@ -397,7 +425,8 @@ void ttmon_rec_merge(struct ttmon_history *h, struct ttmon_alloc *dst, struct tt
 	to->pub.nr_events += from->pub.nr_events;
 	to->pub.events_dropped += from->pub.events_dropped;
 	from->pub.nr_events = 0;
-	merge_heat(h, dst, &to->pub, src, &from->pub, shift);
+	merge_heat(h, to, from);
+	merge_page_heat(h, dst, &to->pub, src, &from->pub, shift);
 	memset(from->pub.copies, 0, sizeof(from->pub.copies));
 	memset(from->pub.bytes, 0, sizeof(from->pub.bytes));
 	to->pub.last_copy_ns = MAX(to->pub.last_copy_ns, from->pub.last_copy_ns);

@@ -214,6 +214,51 @@ struct ttmon_alloc *ttmon_views_at(const struct ttmon_history *h, struct ttmon_h
 	return look_up(h, p, addr, limit);
 }
 
+/* The host address of an event, 0: it has none, or it is not read ahead. */
+static uint64_t host_address(const struct ttmon_event *ev)
+{
+	if (ev->kind == TTMON_EV_FREE)
+		return ((const struct ttmon_ev_free *)ev)->addr;
+	if (ev->kind != TTMON_EV_COPY)
+		return 0;
+	return ((const struct ttmon_ev_copy *)ev)->dir == TTMON_DIR_D2H ? ((const struct ttmon_ev_copy *)ev)->dst
+									: ((const struct ttmon_ev_copy *)ev)->src;
+}
+
+static void read_lines(const void *at, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i += 64)
+		__builtin_prefetch((const char *)at + i);
+}
+
+/*
+ * The record is read first, a few events later its traffic, whose address is in it, and then the place
+ * of the next kept event.
+ */
+void ttmon_history_ahead(struct ttmon_history *h, const struct ttmon_event *ev)
+{
+	uint64_t addr = host_address(ev);
+	const struct ttmon_hproc *p = addr ? ttmon_procs_find(h, ev->tgid) : NULL;
+	struct ttmon_alloc *a = NULL;
+	struct ttmon_ranges_pos pos;
+
+	for (unsigned int l = 0; p && l <= TTMON_LAYER_MAP && !a; l++)
+		if (p->layer[l].n && ttmon_ranges_floor(&p->layer[l], addr, &pos) && addr < pos.end)
+			a = ttmon_rec_at(h, pos.val);
+	if (a)
+		read_lines(a, sizeof(*a));
+	h->ahead[h->nr_ahead++ % TTMON_AHEAD] = a;
+	a = h->ahead[(h->nr_ahead + 1) % TTMON_AHEAD];
+	if (a && a->traffic)
+		read_lines(a->traffic, offsetof(struct ttmon_htraffic, heat));
+	a = h->ahead[h->nr_ahead % TTMON_AHEAD];
+	if (a && a->traffic && a->traffic->nr_events) {
+		const struct ttmon_evlog *log = &((const struct ttmon_htraffic *)a->traffic)->log;
+
+		read_lines(log->buf + log->len, 1);
+	}
+}
+
 const struct ttmon_alloc *ttmon_history_find(const struct ttmon_history *h, uint32_t tgid, uint64_t addr)
 {
 	struct ttmon_hproc *p = ttmon_procs_find(h, tgid);

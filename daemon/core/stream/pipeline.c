@@ -262,6 +262,13 @@ static void on_event(void *ctx, const struct ttmon_event *ev, size_t size, bool 
 	handle(p, ev, size);
 }
 
+static void on_ahead(void *ctx, const struct ttmon_event *ev)
+{
+	struct ttmon_pipeline *p = ctx;
+
+	ttmon_history_ahead(p->history, ev);
+}
+
 static uint64_t on_tt_alloc(void *ctx, uint32_t tgid, uint64_t ts_ns, unsigned int method, uint64_t addr,
 			    uint64_t bytes, uint16_t fn)
 {
@@ -441,7 +448,7 @@ static void on_close(void *ctx, const struct ttmon_slot_view *view)
 int ttmon_pipeline_new(const struct ttmon_pipeline_cfg *cfg, ttmon_slot_fn publish, void *ctx,
 		       struct ttmon_pipeline **ret)
 {
-	static const struct ttmon_slots_ops ops = { .event = on_event, .close = on_close };
+	static const struct ttmon_slots_ops ops = { .event = on_event, .ahead = on_ahead, .close = on_close };
 	static const struct ttmon_tt_ops tt_ops = { .alloc = on_tt_alloc, .free = on_tt_free, .undo = on_tt_undo };
 	static const struct ttmon_dispatch_ops dispatch_ops = {
 		.run = on_run, .missed = on_missed, .dispatched = on_dispatched, .slot = on_slot_row

@@ -32,7 +32,8 @@
 #define DIGITS	    (1u << DIGIT_BITS)
 #define DEAL_MIN    256u /* events; for fewer, the radix sort's counters cost more than a merge */
 #define DEAL_BREAKS 8u	 /* places where time goes back, from which the radix sort pays */
-#define PREFETCH    6	 /* events prefetched ahead at delivery */
+#define AHEAD	    4	 /* events before delivery at which the owner reads ahead, */
+#define PREFETCH    8	 /* and at which the event itself is read */
 
 _Static_assert(TTMON_SLOT_NS <= 1ULL << (2 * DIGIT_BITS), "two passes must do");
 _Static_assert(GAP_MAX >= WINDOW_MAX, "a jump must not leave events behind");
@@ -341,6 +342,8 @@ static void deliver(struct ttmon_slots *s, const struct bucket *b)
 	for (uint32_t i = 0; i < b->events; i++) {
 		if (i + PREFETCH < b->events)
 			__builtin_prefetch(&words[refs[i + PREFETCH].pos]);
+		if (s->ops.ahead && i + AHEAD < b->events)
+			s->ops.ahead(s->ctx, (const void *)&words[refs[i + AHEAD].pos]);
 		s->ops.event(s->ctx, (const void *)&words[refs[i].pos], words[refs[i].pos - 1], refs[i].off_ns < 0);
 	}
 }

@@ -42,6 +42,8 @@ struct ttmon_slots_ops {
 	 * older than the slot.
 	 */
 	void (*event)(void *ctx, const struct ttmon_event *ev, size_t size, bool late);
+	/* Called a few events before, for an owner that reads ahead; may be NULL, or left out for some. */
+	void (*ahead)(void *ctx, const struct ttmon_event *ev);
 	/* Called once per slot, after its events; for empty slots too, none is skipped. */
 	void (*close)(void *ctx, const struct ttmon_slot_view *slot);
 };

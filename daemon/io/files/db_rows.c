@@ -431,16 +431,18 @@ static void key_counts(struct ttmon_jsonw *w, const char *key, const uint32_t *c
 
 void ttmon_db_rows_alloc_heat(struct ttmon_jsonw *w, const struct ttmon_alloc *a)
 {
-	if (a->traffic->heat) {
-		size_t n = used(a->traffic->heat->copies, TTMON_HEAT_BUCKETS);
+	struct ttmon_heat heat;
+
+	if (ttmon_history_heat(a, &heat)) {
+		size_t n = used(heat.copies, TTMON_HEAT_BUCKETS);
 
 		ttmon_jsonw_key_open(w, "heat", '{');
-		ttmon_jsonw_key_time(w, "origin_ns", a->traffic->heat->origin_ns);
-		ttmon_jsonw_key_num(w, "width_ns", a->traffic->heat->width_ns);
-		key_counts(w, "copies", a->traffic->heat->copies, n);
+		ttmon_jsonw_key_time(w, "origin_ns", heat.origin_ns);
+		ttmon_jsonw_key_num(w, "width_ns", heat.width_ns);
+		key_counts(w, "copies", heat.copies, n);
 		ttmon_jsonw_key_open(w, "bytes", '[');
 		for (size_t i = 0; i < n; i++)
-			ttmon_jsonw_num(w, a->traffic->heat->bytes[i]);
+			ttmon_jsonw_num(w, heat.bytes[i]);
 		ttmon_jsonw_close(w, ']');
 		ttmon_jsonw_close(w, '}');
 	}

@@ -291,6 +291,15 @@ static inline struct ttmon_history_totals feed_totals(const struct ttmon_history
 	return t;
 }
 
+/* Its heat; all zero: it had no transfers. */
+static inline struct ttmon_heat feed_heat(const struct ttmon_alloc *a)
+{
+	struct ttmon_heat heat = { 0 };
+
+	(void)ttmon_history_heat(a, &heat);
+	return heat;
+}
+
 /* Decoded events of an allocation; returns how many. */
 static inline unsigned int feed_events(const struct ttmon_alloc *a, struct ttmon_aev *out, unsigned int max)
 {

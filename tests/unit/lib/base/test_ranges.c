@@ -34,6 +34,7 @@ static uint64_t end_of(const struct model *m, const struct ttmon_ranges_pos *pos
 	assert_true(pos->val < N);
 	assert_true(m[pos->val].in);
 	assert_int_equal(m[pos->val].start, pos->start);
+	assert_int_equal(m[pos->val].end, pos->end);
 	return m[pos->val].end;
 }
 
@@ -182,6 +183,48 @@ static void growing_is_found(void **state)
 	ttmon_ranges_fini(&r);
 }
 
+static void shrinking_is_seen(void **state)
+{
+	struct ttmon_ranges r = { 0 };
+	struct ttmon_ranges_pos pos;
+
+	(void)state;
+	assert_int_equal(ttmon_ranges_add(&r, 100, 100 + (1ULL << 33), 1), 0);
+	assert_true(ttmon_ranges_floor(&r, 500, &pos));
+	assert_int_equal(pos.end, UINT64_MAX); /* too long for its end to be kept */
+	ttmon_ranges_set_end(&r, 100, 300);
+	assert_true(ttmon_ranges_floor(&r, 500, &pos));
+	assert_int_equal(pos.end, 300);
+	ttmon_ranges_set_end(&r, 101, 200);
+	assert_true(ttmon_ranges_floor(&r, 500, &pos));
+	assert_int_equal(pos.end, 300);
+	ttmon_ranges_fini(&r);
+}
+
+/* Distances that grow with each address mislead a search that begins by proportion. */
+static void uneven_distances_are_found(void **state)
+{
+	struct ttmon_ranges r = { 0 };
+	struct ttmon_ranges_pos pos;
+
+	(void)state;
+	for (uint64_t i = 0; i < N; i++)
+		assert_int_equal(ttmon_ranges_add(&r, (i + 1) * (i + 1) * (i + 1) * (i + 1) * 64,
+						  (i + 1) * (i + 1) * (i + 1) * (i + 1) * 64 + 1, (uint32_t)i),
+				 0);
+	for (uint64_t i = 0; i < N; i++) {
+		uint64_t start = (i + 1) * (i + 1) * (i + 1) * (i + 1) * 64;
+
+		assert_true(ttmon_ranges_floor(&r, start, &pos));
+		assert_int_equal(pos.val, i);
+		assert_true(ttmon_ranges_floor(&r, start + 100, &pos));
+		assert_int_equal(pos.val, i);
+		assert_int_equal(ttmon_ranges_floor(&r, start - 1, &pos), i > 0);
+		assert_true(!i || pos.val == i - 1);
+	}
+	ttmon_ranges_fini(&r);
+}
+
 static void ends_of_the_address_space(void **state)
 {
 	struct ttmon_ranges r = { 0 };
@@ -207,6 +250,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(disjoint_agrees_with_model),  cmocka_unit_test(overlapping_agrees_with_model),
 		cmocka_unit_test(finds_giant_over_many_small), cmocka_unit_test(growing_is_found),
+		cmocka_unit_test(shrinking_is_seen),	       cmocka_unit_test(uneven_distances_are_found),
 		cmocka_unit_test(ends_of_the_address_space),
 	};
 

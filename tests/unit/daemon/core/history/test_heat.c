@@ -16,6 +16,15 @@ static struct ttmon_heat fresh(uint64_t origin)
 	return (struct ttmon_heat){ .origin_ns = origin, .width_ns = TTMON_HEAT_WIDTH_NS };
 }
 
+/* One transfer, by itself. */
+static void add(struct ttmon_heat *h, uint64_t ts_ns, uint64_t bytes)
+{
+	struct ttmon_heat_now now;
+
+	ttmon_heat_now_begin(&now, h, 0, ts_ns, bytes);
+	ttmon_heat_add_now(h, &now, false);
+}
+
 static uint64_t copies_of(const struct ttmon_heat *h, uint64_t *bytes)
 {
 	uint64_t n = 0;
@@ -33,10 +42,10 @@ static void counts_in_the_right_bucket(void **state)
 	struct ttmon_heat h = fresh(1000);
 
 	(void)state;
-	ttmon_heat_add(&h, 1000, 5);
-	ttmon_heat_add(&h, 1000 + MS - 1, 6);
-	ttmon_heat_add(&h, 1000 + 63 * MS, 7);
-	ttmon_heat_add(&h, 0, 8); /* before the origin: a late event */
+	add(&h, 1000, 5);
+	add(&h, 1000 + MS - 1, 6);
+	add(&h, 1000 + 63 * MS, 7);
+	add(&h, 0, 8); /* before the origin: a late event */
 	assert_int_equal(h.copies[0], 3);
 	assert_int_equal(h.bytes[0], 19);
 	assert_int_equal(h.copies[63], 1);
@@ -50,7 +59,7 @@ static void doubles_and_conserves(void **state)
 
 	(void)state;
 	for (uint64_t i = 0; i < 1000; i++)
-		ttmon_heat_add(&h, i * MS, i);
+		add(&h, i * MS, i);
 	assert_int_equal(h.width_ns, 16 * MS); /* 64 * 16 ms is the first that holds 1000 ms */
 	assert_int_equal(copies_of(&h, &bytes), 1000);
 	assert_int_equal(bytes, 999 * 1000 / 2);
@@ -64,8 +73,8 @@ static void survives_any_time(void **state)
 	uint64_t bytes;
 
 	(void)state;
-	ttmon_heat_add(&h, 5, 1);
-	ttmon_heat_add(&h, INT64_MAX, 1);
+	add(&h, 5, 1);
+	add(&h, INT64_MAX, 1);
 	assert_int_equal(copies_of(&h, &bytes), 2);
 	assert_int_equal(h.copies[0], 1);
 	/* Made for a late first transfer, it is as wide as it would have become. */
@@ -74,15 +83,50 @@ static void survives_any_time(void **state)
 	assert_int_equal(copies_of(&h, &bytes), 0);
 }
 
+/* Transfers that wait in the bucket beside the heat give the same heat as each by itself. */
+static void bucket_beside_it_changes_nothing(void **state)
+{
+	uint64_t x = 88172645463325252ULL;
+
+	(void)state;
+	for (unsigned int round = 0; round < 50; round++) {
+		const uint64_t origin = 5000 * MS + round, step = MS << round % 12;
+		uint64_t ts = origin + round % 7 * 20 * MS;
+		struct ttmon_heat each, beside, shown;
+		struct ttmon_heat_now now = { 0 };
+		bool made = false;
+
+		ttmon_heat_init(&each, origin, ts);
+		for (unsigned int i = 0; i < 300; i++) {
+			x ^= x << 13;
+			x ^= x >> 7;
+			x ^= x << 17;
+			add(&each, ts, x % 1000);
+			if (!ttmon_heat_now_add(&now, ts, x % 1000)) {
+				if (now.copies) {
+					ttmon_heat_add_now(&beside, &now, !made);
+					made = true;
+				}
+				ttmon_heat_now_begin(&now, made ? &beside : NULL, origin, ts, x % 1000);
+			}
+			shown = made ? beside : (struct ttmon_heat){ 0 };
+			ttmon_heat_add_now(&shown, &now, !made);
+			assert_memory_equal(&shown, &each, sizeof(each));
+			/* Mostly on, sometimes back, also before the origin. */
+			ts = x % 8 ? ts + x % step : ts - MIN(ts, x % (8 * step));
+		}
+	}
+}
+
 static void merges_and_conserves(void **state)
 {
 	struct ttmon_heat a = fresh(0), b = fresh(500 * MS);
 	uint64_t bytes;
 
 	(void)state;
-	ttmon_heat_add(&a, 10 * MS, 1);
-	ttmon_heat_add(&b, 505 * MS, 2);
-	ttmon_heat_add(&b, 900 * MS, 4);
+	add(&a, 10 * MS, 1);
+	add(&b, 505 * MS, 2);
+	add(&b, 900 * MS, 4);
 	ttmon_heat_merge(&a, &b);
 	assert_int_equal(copies_of(&a, &bytes), 3);
 	assert_int_equal(bytes, 7);
@@ -203,10 +247,15 @@ static void pages_of_memory_that_grows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(counts_in_the_right_bucket), cmocka_unit_test(pages_of_memory_that_grows),
-		cmocka_unit_test(doubles_and_conserves),      cmocka_unit_test(survives_any_time),
-		cmocka_unit_test(merges_and_conserves),	      cmocka_unit_test(groups_are_whole_pages),
-		cmocka_unit_test(touches_what_it_covers),     cmocka_unit_test(rect_touches_its_rows),
+		cmocka_unit_test(counts_in_the_right_bucket),
+		cmocka_unit_test(pages_of_memory_that_grows),
+		cmocka_unit_test(doubles_and_conserves),
+		cmocka_unit_test(survives_any_time),
+		cmocka_unit_test(bucket_beside_it_changes_nothing),
+		cmocka_unit_test(merges_and_conserves),
+		cmocka_unit_test(groups_are_whole_pages),
+		cmocka_unit_test(touches_what_it_covers),
+		cmocka_unit_test(rect_touches_its_rows),
 		cmocka_unit_test(rect_of_any_shape_ends),
 	};
 

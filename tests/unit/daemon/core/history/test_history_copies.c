@@ -67,8 +67,8 @@ static void pinned_to_device(void **state)
 		assert_int_equal(ev[0].bytes, 1000);
 		assert_int_equal(ev[0].bits, 0);
 		assert_int_equal(ev[0].mem, i ? TTMON_MEM_UNKNOWN : TTMON_MEM_PINNED);
-		assert_int_equal(rec(i)->traffic->heat->copies[0], 1);
-		assert_int_equal(rec(i)->traffic->heat->bytes[0], 1000);
+		assert_int_equal(feed_heat(rec(i)).copies[0], 1);
+		assert_int_equal(feed_heat(rec(i)).bytes[0], 1000);
 		assert_null(rec(i)->traffic->page_heat);
 	}
 	assert_int_equal(feed_totals(h).events_kept, 2);
@@ -356,11 +356,11 @@ static void heat_over_time(void **state)
 	(void)state;
 	for (uint64_t i = 0; i < 128; i++)
 		feed_copy(h, T, 10 + i * MS, TTMON_DIR_H2D, DEV, PIN, 10);
-	assert_int_equal(rec(0)->traffic->heat->origin_ns, 10);
-	assert_int_equal(rec(0)->traffic->heat->width_ns, 2 * MS);
+	assert_int_equal(feed_heat(rec(0)).origin_ns, 10);
+	assert_int_equal(feed_heat(rec(0)).width_ns, 2 * MS);
 	for (unsigned int i = 0; i < TTMON_HEAT_BUCKETS; i++) {
-		assert_int_equal(rec(0)->traffic->heat->copies[i], 2);
-		assert_int_equal(rec(0)->traffic->heat->bytes[i], 20);
+		assert_int_equal(feed_heat(rec(0)).copies[i], 2);
+		assert_int_equal(feed_heat(rec(0)).bytes[i], 20);
 	}
 }
 
@@ -443,7 +443,7 @@ static void events_have_a_limit(void **state)
 	assert_int_equal(a->traffic->nr_events, 3);
 	assert_int_equal(a->traffic->events_dropped, 2);
 	assert_int_equal(a->traffic->copies[TTMON_RDIR_H2D], 5); /* the sums continue */
-	assert_int_equal(a->traffic->heat->copies[0], 5);
+	assert_int_equal(feed_heat(a).copies[0], 5);
 	assert_int_equal(feed_totals(small).events_dropped, 2);
 	assert_true(feed_totals(small).limited);
 	ttmon_history_free(small);

@@ -452,7 +452,7 @@ static void made_up_memory_is_settled_by_a_list(void **state)
 	assert_int_equal(ev[0].offset, 0);
 	assert_int_equal(ev[1].offset, 2);
 	assert_int_equal(ev[1].ts_ns, 110);
-	assert_int_equal(a->traffic->heat->copies[0], 2);
+	assert_int_equal(feed_heat(a).copies[0], 2);
 	assert_int_equal(feed_totals(h).events_kept, 3);
 	/* The other piece is in no mapping of the list. */
 	assert_int_equal(rec(1)->end, TTMON_END_FREE);
