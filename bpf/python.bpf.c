@@ -170,7 +170,7 @@ GLOBAL_SUBPROG int tell_code(struct task_state *t, const struct ttmon_py_layout 
 	if (!t || !o || !co)
 		return -1;
 	key = mix(mix(mix(id >> 32, t->py_start), code), print);
-	now = bpf_ktime_get_ns();
+	now = t->py_now; /* read once for all frames: it costs as much as the look-up */
 	told = bpf_map_lookup_elem(&codes, &key);
 	if (told && *told > codes_since && now - *told < CODE_AGAIN_NS)
 		return 0;
@@ -358,6 +358,7 @@ GLOBAL_SUBPROG int walk_python(struct task_state *t, const struct ttmon_py_layou
 	w.o = o;
 	t->npy = 0;
 	t->py_file_print = 0;
+	t->py_now = bpf_ktime_get_ns();
 	w.frame = top_frame(t, o, &w.cframe, &err);
 	if (err)
 		return TTMON_PY_FAILED;

@@ -169,6 +169,7 @@ struct task_state {
 	/* python.bpf.c */
 	u64 py_thread;		    /* the thread's state in the interpreter, as it was found last */
 	u64 py_start;		    /* when its process began */
+	u64 py_now;		    /* when the walk began */
 	u64 py_file, py_file_print; /* of the code object before this one: mostly it is the same file */
 	struct call point;	    /* of a USDT point that frees: zeros but for a[0] */
 	u64 py_buf[16];		    /* scratch; these three are too much for the stack of kernels before 6.13 */

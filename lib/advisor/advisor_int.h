@@ -83,7 +83,7 @@ struct ttmon_funcs {
 struct ttmon_obj {
 	uint8_t build_id[20];
 	uint8_t build_id_len;
-	bool left_out; /* belongs to CUDA or libttmon: not part of call sites */
+	bool left_out;	  /* belongs to CUDA or libttmon: not part of call sites */
 	bool plumbing;	  /* all of it: lib/base/plumbing.h */
 	bool interpreter; /* of Python */
 	char *path, *base;
@@ -132,10 +132,10 @@ struct ttmon_known {
 	uint64_t seed;
 	const struct ttmon_profile *profile; /* NULL: no database */
 	struct ttmon_plumbing *plumbing;     /* patterns of the user; NULL: none */
-	struct ttmon_hmap frames; /* from the hash of a frame to its struct ttmon_run_frame in the profile */
-	struct ttmon_hmap fns;	  /* from the hash of a function's name to a pointer to it */
-	struct ttmon_hmap builds; /* from the hash of a build-id to BUILD_* */
-	struct ttmon_hmap bases;  /* from the hash of an object's base name to BUILD_* */
+	struct ttmon_hmap frames;	     /* from the hash of a frame to its struct ttmon_run_frame in the profile */
+	struct ttmon_hmap fns;		     /* from the hash of a function's name to a pointer to it */
+	struct ttmon_hmap builds;	     /* from the hash of a build-id to BUILD_* */
+	struct ttmon_hmap bases;	     /* from the hash of an object's base name to BUILD_* */
 	/* from the hash (site by innermost function, size) to the exact hash; 0: there are several */
 	struct ttmon_hmap inner;
 };

@@ -65,8 +65,8 @@ static int func_seen(void *ctx, const Elf64_Sym *sym)
 		.start = sym->st_value - seg->vaddr + seg->off,
 		.name = known_name(r->known, r->strings + sym->st_name),
 	};
-	r->v[r->n].plumbing = r->obj->plumbing ||
-			      ttmon_plumbing_native(r->known->plumbing, r->obj->path, r->strings + sym->st_name);
+	r->v[r->n].plumbing =
+		r->obj->plumbing || ttmon_plumbing_native(r->known->plumbing, r->obj->path, r->strings + sym->st_name);
 	r->v[r->n].end = r->v[r->n].start + (sym->st_size ? MIN(sym->st_size, left) : left);
 	/*
 	 * Of those at one address the global one is what it is called; the rank is in the low bits until they

@@ -185,7 +185,7 @@ static char *next_word(char **at)
 	return word;
 }
 
-/* Returns false if the line is none. A path may contain blanks: the pattern is the rest of the line. */
+/* False: it is no pattern. A path may contain blanks, so the pattern is the rest of the line. */
 static bool read_line(char *line, struct pattern *ret)
 {
 	char *word = next_word(&line), *end;

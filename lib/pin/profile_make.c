@@ -821,10 +821,10 @@ int ttmon_profile_new(const struct ttmon_run *const *runs, size_t n, const struc
 		      struct ttmon_profile **ret)
 {
 	/* The ways that find out about ordinals and sizes come before the stricter ways that use this. */
-	static const enum ttmon_profile_way order[] = { TTMON_WAY_NAME_SITE,  TTMON_WAY_SITE,	  TTMON_WAY_NAME_EXACT,
-							TTMON_WAY_EXACT,      TTMON_WAY_SITE_ANY, TTMON_WAY_NEAR,
-							TTMON_WAY_NEAR_ANY,   TTMON_WAY_NAMES,	  TTMON_WAY_LEAF,
-							TTMON_WAY_NAMES_ANY,  TTMON_WAY_ORDER };
+	static const enum ttmon_profile_way order[] = { TTMON_WAY_NAME_SITE, TTMON_WAY_SITE,	 TTMON_WAY_NAME_EXACT,
+							TTMON_WAY_EXACT,     TTMON_WAY_SITE_ANY, TTMON_WAY_NEAR,
+							TTMON_WAY_NEAR_ANY,  TTMON_WAY_NAMES,	 TTMON_WAY_LEAF,
+							TTMON_WAY_NAMES_ANY, TTMON_WAY_ORDER };
 	_cleanup_(ttmon_profile_freep) struct ttmon_profile *p = NULL;
 	_cleanup_(maker_fini) struct maker m = { .runs = runs, .nr_runs = n, .cost = *cost };
 	int err;

@@ -51,11 +51,11 @@ struct ttmon_run_loader {
 #define SITE_TEXT_FRAMES 3u
 #include "lib/base/fmt.h"
 
-#define CHUNK	  (64u << 10)
-#define PAGE	  4096u
-#define MAX_PAGES (1ULL << 38)
+#define CHUNK	       (64u << 10)
+#define PAGE	       4096u
+#define MAX_PAGES      (1ULL << 38)
 #define PLUMBING_BYTES (1u << 20) /* the most of a file with patterns */
-#define MAX_ID	  128 /* the longest id that ttmond writes has 80 bytes */
+#define MAX_ID	       128	  /* the longest id that ttmond writes has 80 bytes */
 
 /* cudaHostAlloc and cudaHostRegister: portable, mapped, write-combined or I/O memory. */
 #define IN_PLACE_FLAGS 7
@@ -552,8 +552,8 @@ static int read_frames(struct ttmon_run_loader *l, const json_t *list, struct tt
 			return err;
 		s->in_main |= is_main(f->fn);
 		python |= is_python(run, f);
-		interpreter |= f->object != TTMON_RUN_NONE &&
-			       ttmon_plumbing_is_interpreter(run->objects[f->object].path);
+		interpreter |=
+			f->object != TTMON_RUN_NONE && ttmon_plumbing_is_interpreter(run->objects[f->object].path);
 		if (f->plumbing)
 			continue;
 		if (!s->own && f->fn)
@@ -1157,7 +1157,10 @@ int ttmon_run_plumbing(const char *path, struct ttmon_plumbing **ret, char *why,
 	else
 		err = len > PLUMBING_BYTES ? -E2BIG : ttmon_plumbing_parse(text, len, ret, bad, sizeof(bad));
 	if (err)
-		snprintf(why, n, "%.200s: %s", path, bad[0] ? bad : err == -E2BIG ? "more than 1 MB of patterns" : strerror(-err));
+		snprintf(why, n, "%.200s: %s", path,
+			 bad[0]		 ? bad
+			 : err == -E2BIG ? "more than 1 MB of patterns"
+					 : strerror(-err));
 	return err;
 }
 

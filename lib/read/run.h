@@ -193,7 +193,8 @@ struct ttmon_run_opts {
 	 */
 	int (*members)(void *ctx, const struct ttmon_run *run, const struct ttmon_db *db);
 	void *ctx;
-	const struct ttmon_plumbing *plumbing; /* borrowed; NULL: of the file that $TTMON_PLUMBING names, if it is set */
+	const struct ttmon_plumbing
+		*plumbing; /* borrowed; NULL: of the file that $TTMON_PLUMBING names, if it is set */
 };
 
 /*
@@ -211,10 +212,10 @@ int ttmon_run_load(const char *path, const struct ttmon_run_opts *opts, struct t
 void ttmon_run_free(struct ttmon_run *run);
 
 /*
- * Gives the sites of runs that are the same line of the program, in builds of which one was edited, the
- * same `near`: of the sites that are reached through functions of the same names, those of the later run
- * are matched to those of the earlier ones in the order of their lines (run_align.c). A site without such a
- * partner has near 0 if others of its functions have one. Returns 0 or -ENOMEM.
+ * Gives sites of several runs that are the same line of the program the same `near`, if an edit has
+ * moved the line. Of the sites that are reached through functions of the same names, those of the
+ * later run are matched to those of the earlier ones in the order of their lines (run_align.c). A site
+ * without a partner has near 0 if others of its functions have one. Returns 0 or -ENOMEM.
  */
 int ttmon_runs_align(struct ttmon_run *const *runs, size_t n) _must_check;
 

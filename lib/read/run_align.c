@@ -4,10 +4,10 @@
  * run.h).
  *
  * The own frames of two sites with equal `names` are in the same functions. An edit moves the lines of
- * a function, but the order of those that stay is the same, so the order of such sites is the same, too:
- * by their outermost frames, and then inwards. If there are as many in both runs, they are matched in
- * this order. Otherwise the shorter list is laid onto the longer one so that the distances between its
- * lines change least, and the first line moves least.
+ * a function, but the order of those that stay is the same. So the order of such sites is the same,
+ * too: by their outermost frames, and then inwards. If there are as many in both runs, they are
+ * matched in this order. Otherwise the shorter list is laid onto the longer one so that the distances between
+ * its lines change least, and the first line moves least.
  *
  * If one of them is in both runs with equal `exact`, the functions have not changed. Then there is
  * nothing to match: the others are other lines.
@@ -22,7 +22,7 @@
 struct item {
 	const struct ttmon_run *run;
 	struct ttmon_run_site *site;
-	uint64_t at[TTMON_RUN_KEY_FRAMES]; /* line or offset in the function, innermost first */
+	uint64_t at[TTMON_RUN_KEY_FRAMES];    /* line or offset in the function, innermost first */
 	uint64_t order[TTMON_RUN_KEY_FRAMES]; /* the same, but the line in the file */
 	uint32_t n;
 };
@@ -88,7 +88,7 @@ static uint64_t cost(const struct item *x0, const struct item *y0, const struct 
 	return sum;
 }
 
-/* to[i]: the place in `more` of fewer->v[i]. Quadratic in the longer list, for each of the shorter one. */
+/* to[i]: the place in `more` of fewer->v[i]. Time: n of the shorter list times m squared. */
 static void match(const struct list *fewer, const struct list *more, size_t *to)
 {
 	static const size_t none = SIZE_MAX;
@@ -102,8 +102,8 @@ static void match(const struct list *fewer, const struct list *more, size_t *to)
 			if (!i)
 				best[i][j] = cost(NULL, NULL, &fewer->v[0], &more->v[j]);
 			for (size_t k = 0; i && k < j; k++) {
-				uint64_t sum = ttmon_add_sat(best[i - 1][k], cost(&fewer->v[i - 1], &more->v[k],
-										  &fewer->v[i], &more->v[j]));
+				uint64_t sum = ttmon_add_sat(
+					best[i - 1][k], cost(&fewer->v[i - 1], &more->v[k], &fewer->v[i], &more->v[j]));
 
 				if (best[i - 1][k] == UINT64_MAX || sum >= best[i][j])
 					continue;
@@ -166,7 +166,7 @@ static void decide(struct group *g)
 	}
 }
 
-/* Its lines take the place of earlier ones: the next run is compared with the youngest that are known. */
+/* Its lines take the place of earlier ones: the next run is compared with the youngest lines. */
 static int remember(struct group *g)
 {
 	for (size_t j = 0; j < g->now.n; j++) {

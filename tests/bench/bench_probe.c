@@ -17,23 +17,42 @@
 
 #include "empty.h"
 
-#define CALLS	   500 /* in a block */
+#define CALLS 500 /* in a block */
+/* Of allocations: their stacks fit into the part of their ring that one process may fill. */
+#define ALLOCS	   50
 #define ROUNDS_MAX 2001
 #define CPUS_MAX   4096
 
 /*
  * OUTER: the functions of the driver are not probed, but their callers are. COPIED: the stack is
  * copied each time, as for code without frame pointers. CONFIRMED: it is copied once, as for code
- * whose tables show that it has frame pointers. NO_LEDGER: as ALL, but without the ledger of
- * synchronous calls.
+ * whose tables show that it has frame pointers. PYTHON_3_11, PYTHON_3_12: as COPIED, with 32 Python
+ * frames (3.13 has those of 3.12). NOT_PYTHON: as CONFIRMED, beside another process with Python.
+ * NO_LEDGER: as ALL, but without the ledger of synchronous calls.
  */
-enum way { BARE, EMPTY, ALL, PID, MISS, OUTER, COPIED, CONFIRMED, NO_LEDGER, PEER, WAYS };
-static const char *const way_names[WAYS] = {
-	"no probe",	   "empty programs", "every process",	"chosen process", "other process",
-	"no driver probe", "stack copied",   "stack confirmed", "no ledger",	  "peer"
+enum way {
+	BARE,
+	EMPTY,
+	ALL,
+	PID,
+	MISS,
+	OUTER,
+	COPIED,
+	PYTHON_3_11,
+	PYTHON_3_12,
+	NOT_PYTHON,
+	CONFIRMED,
+	NO_LEDGER,
+	PEER,
+	WAYS
 };
+static const char *const way_names[WAYS] = { "no probe",      "empty programs",	 "every process",   "chosen process",
+					     "other process", "no driver probe", "stack copied",    "Python 3.11",
+					     "Python 3.12",   "beside Python",	 "stack confirmed", "no ledger",
+					     "peer" };
 #define LEDGER_GOAL 1.10 /* for a pair of calls with the ledger, against one without */
 #define COPY_NS	    1000 /* the copy of 8 KiB of stack may add this much */
+#define PYTHON_NS   5000 /* and 32 Python frames this much to it */
 
 struct load {
 	const char *name;
@@ -71,7 +90,7 @@ static void run_nested(const struct nothing *n, unsigned int frames)
 
 static void run_alloc(const struct nothing *n, unsigned int frames)
 {
-	n->alloc(CALLS, frames);
+	n->alloc(ALLOCS, frames);
 }
 
 #define ENTRY_GOALS                      \
@@ -101,15 +120,20 @@ static const struct load loads[] = {
 };
 #define NR_LOADS ARRAY_SIZE(loads)
 
+static size_t calls_of(size_t load)
+{
+	return loads[load].run == run_alloc ? ALLOCS : CALLS;
+}
+
 struct contestant {
 	enum way way;
 	struct nothing lib;
 	struct ttmon_bpf *bpf; /* ALL, PID, MISS */
 	struct ttmon_probes probes;
-	struct ttmon_ring stacks; /* COPIED, CONFIRMED */
-	uint64_t copies[NR_LOADS];
-	uint64_t seen[NR_LOADS], frames[NR_LOADS]; /* events, and frames in them */
-	size_t at;				   /* the load that is running */
+	struct ttmon_ring stacks;		      /* COPIED to CONFIRMED */
+	uint64_t copies[NR_LOADS], pythons[NR_LOADS]; /* pythons: of them, with all Python frames */
+	uint64_t seen[NR_LOADS], frames[NR_LOADS];    /* events, and frames in them */
+	size_t at;				      /* the load that is running */
 };
 
 static struct contestant contestants[WAYS];
@@ -168,6 +192,94 @@ static int attach_outer(struct contestant *c)
 	return err;
 }
 
+/* ---- an interpreter that is none, with frames of this thread ---- */
+
+/* The structs of CPython 3.11 and 3.12, by the offsets of daemon/io/objects/python.c. */
+struct interpreter {
+	struct ttmon_py_layout layout;
+	uint64_t runtime[8], interp[16], thread[32], cframe[4];
+	uint64_t frames[TTMON_PY_FRAMES + 1][12], code[TTMON_PY_FRAMES][32];
+	uint64_t file[16], name[16], lines[64];
+};
+
+static void put_object(uint64_t *o, uint64_t len, uint64_t hash, size_t at, uint8_t c)
+{
+	o[2] = len;
+	o[3] = hash;
+	/* A string is compact, ASCII, of one byte a character; of bytes this is the beginning. */
+	o[4] = 1 << 2 | 32 | 64;
+	memset((char *)o + at, c, len);
+}
+
+static void put_frame(struct interpreter *in, size_t i, bool is_3_11)
+{
+	uint64_t *f = in->frames[i], code = i < TTMON_PY_FRAMES ? (uint64_t)in->code[i] : 0;
+	/* The outermost one was entered from C: 3.11 has a mark, later versions a frame behind it. */
+	bool last = i + 1 == TTMON_PY_FRAMES + (size_t)!is_3_11;
+	uint64_t next = last ? 0 : (uint64_t)in->frames[i + 1];
+
+	f[is_3_11 ? 4 : 0] = code;
+	f[is_3_11 ? 6 : 1] = next;
+	f[7] = code + in->layout.co_code + 8;
+	f[8] = last ? is_3_11 ? 1ULL << 32 : 3ULL << 48 : 0;
+}
+
+static struct interpreter *new_interpreter(bool is_3_11)
+{
+	struct interpreter *in = calloc(1, sizeof(*in));
+
+	if (!in)
+		return NULL;
+	in->layout = (struct ttmon_py_layout){
+		.runtime = (uint64_t)in->runtime,
+		.shape = is_3_11 ? TTMON_PY_3_11 : TTMON_PY_3_12,
+		.interp_head = 40,
+		.threads_head = 16,
+		.ts_next = 8,
+		.ts_thread = 152,
+		.ts_frame = 56,
+		.via_cframe = 1,
+		.cframe_frame = is_3_11 ? 8 : 0,
+		.co_firstlineno = is_3_11 ? 72 : 68,
+		.co_code = 192,
+		.text = is_3_11 ? 48 : 40,
+		.text_other = is_3_11 ? 72 : 56,
+	};
+	in->runtime[5] = (uint64_t)in->interp;
+	in->interp[2] = (uint64_t)in->thread;
+	in->thread[19] = (uint64_t)__builtin_thread_pointer();
+	in->thread[7] = (uint64_t)in->cframe;
+	in->cframe[is_3_11 ? 1 : 0] = (uint64_t)in->frames[0];
+	put_object(in->file, 20, 7, in->layout.text, 'f');
+	put_object(in->name, 20, 8, in->layout.text, 'n');
+	put_object(in->lines, 200, UINT64_MAX, 32, 0x80);
+	for (size_t i = 0; i < TTMON_PY_FRAMES; i++) {
+		in->code[i][14] = (uint64_t)in->file;
+		in->code[i][16] = (uint64_t)in->name;
+		in->code[i][17] = (uint64_t)in->lines;
+		in->code[i][10] = i + 1; /* what differs from one function to the next */
+	}
+	for (size_t i = 0; i < TTMON_PY_FRAMES + 1; i++)
+		put_frame(in, i, is_3_11);
+	return in;
+}
+
+/* The interpreter stays until the process ends. */
+static int set_python(struct contestant *c)
+{
+	struct interpreter *in;
+
+	if (c->way != PYTHON_3_11 && c->way != PYTHON_3_12 && c->way != NOT_PYTHON)
+		return 0;
+	in = new_interpreter(c->way == PYTHON_3_11);
+	return in ? ttmon_bpf_set_python(c->bpf, c->way == NOT_PYTHON ? 1 : (uint32_t)getpid(), &in->layout) : -ENOMEM;
+}
+
+static bool copies_stacks(enum way way)
+{
+	return way >= COPIED && way <= CONFIRMED;
+}
+
 static int set_up_ours(struct contestant *c)
 {
 	const struct ttmon_bpf_cfg cfg = { .all = c->way == ALL || c->way >= OUTER,
@@ -190,9 +302,10 @@ static int set_up_ours(struct contestant *c)
 	err = c->way == OUTER ? attach_outer(c) : attach_object(c->bpf, c->lib.fd, "libnothing.so", &c->probes);
 	if (err)
 		fprintf(stderr, "cannot attach: %s\n", strerror(-err));
-	if (!err && (c->way == COPIED || c->way == CONFIRMED)) {
+	if (!err && copies_stacks(c->way)) {
 		err = ttmon_ring_map(&c->stacks, ttmon_bpf_stack_ring(c->bpf), TTMON_STACK_RING);
 		ttmon_bpf_stacks(c->bpf, TTMON_STACKS_ON);
+		err = err ? err : set_python(c);
 	}
 	ttmon_bpf_activate(c->bpf, true);
 	return err;
@@ -204,8 +317,12 @@ static void count_copy(void *ctx, const void *rec, size_t size)
 	struct contestant *c = ctx;
 
 	(void)size;
+	/* A code object. */
+	if (!s->id)
+		return;
 	c->copies[c->at]++;
-	if (c->way == CONFIRMED)
+	c->pythons[c->at] += s->py_state == TTMON_PY_OK && s->npy == TTMON_PY_FRAMES && s->py[0].print;
+	if (c->way == CONFIRMED || c->way == NOT_PYTHON)
 		ttmon_bpf_confirm_chain(c->bpf, s->chain);
 }
 
@@ -248,14 +365,14 @@ static double block(struct contestant *c, size_t load)
 	/* The peer's reader gets time to do its work before the next block. */
 	if (c->way == PEER && pause_ms)
 		sleep_ns(pause_ms * NSEC_PER_MS);
-	return (double)(t1 - t0) / CALLS;
+	return (double)(t1 - t0) / (double)calls_of(load);
 }
 
 static bool takes_part(enum way way, size_t load, bool peer)
 {
 	if (peer)
 		return (way == BARE || way == ALL || way == PID || way == PEER) && load < 2;
-	if (way == COPIED || way == CONFIRMED)
+	if (copies_stacks(way))
 		return loads[load].run == run_alloc;
 	if (way == NO_LEDGER)
 		return loads[load].ret;
@@ -293,15 +410,21 @@ static double least(size_t load, enum way way, size_t rounds)
 static int check(size_t load, enum way way, size_t rounds)
 {
 	const struct contestant *c = &contestants[way];
-	uint64_t calls = (uint64_t)CALLS * (rounds + 1);
+	uint64_t calls = calls_of(load) * (rounds + 1);
 
 	if (way == COPIED && takes_part(way, load, false) && c->copies[load] != calls) {
 		fprintf(stderr, "bench_probe: %s: %llu of %llu stacks copied\n", loads[load].name,
 			(unsigned long long)c->copies[load], (unsigned long long)calls);
 		return -EIO;
 	}
-	if ((way != ALL && way != PID && way != COPIED && way != CONFIRMED) || !takes_part(way, load, false) ||
-	    !loads[load].kind || c->seen[load] == calls)
+	if ((way == PYTHON_3_11 || way == PYTHON_3_12) && takes_part(way, load, false) && c->pythons[load] != calls) {
+		fprintf(stderr, "bench_probe: %s, %s: %llu of %llu stacks with all frames of Python\n",
+			loads[load].name, way_names[way], (unsigned long long)c->pythons[load],
+			(unsigned long long)calls);
+		return -EIO;
+	}
+	if ((way != ALL && way != PID && !copies_stacks(way)) || !takes_part(way, load, false) || !loads[load].kind ||
+	    c->seen[load] == calls)
 		return 0;
 	fprintf(stderr, "bench_probe: %s, %s: %llu of %llu calls seen\n", loads[load].name, way_names[way],
 		(unsigned long long)c->seen[load], (unsigned long long)calls);
@@ -316,7 +439,7 @@ static void report(size_t load, size_t rounds)
 	       typical(load, BARE, rounds), floor, loads[load].ret ? " (entry and return)" : "");
 	for (enum way way = ALL; way <= CONFIRMED; way++) {
 		double goal = loads[load].goal[way], r = ratio(load, way, EMPTY, rounds);
-		double frames = (double)contestants[way].frames[load] / ((double)CALLS * (double)(rounds + 1));
+		double frames = (double)contestants[way].frames[load] / ((double)calls_of(load) * (double)(rounds + 1));
 
 		if (!takes_part(way, load, false))
 			continue;
@@ -326,10 +449,15 @@ static void report(size_t load, size_t rounds)
 			goal += frames * FRAME_NS / floor;
 			printf(" (goal %.2f%s)", goal, r > goal ? ", MISSED" : "");
 		}
-		if (way == COPIED || way == CONFIRMED) {
-			double more = least(load, way, rounds) - least(load, ALL, rounds);
+		if (copies_stacks(way)) {
+			enum way below = way == PYTHON_3_11 || way == PYTHON_3_12 ? COPIED
+					 : way == NOT_PYTHON			  ? CONFIRMED
+										  : ALL;
+			double more = least(load, way, rounds) - least(load, below, rounds);
 
-			printf(", %.0f ns on top of the least", more);
+			printf(", %.0f ns on top of the least of \"%s\"", more, way_names[below]);
+			if (below == COPIED)
+				printf(" (goal %d%s)", PYTHON_NS, more > PYTHON_NS ? ", MISSED" : "");
 			if (way == COPIED)
 				printf(" (goal %d%s)", COPY_NS, more > COPY_NS ? ", MISSED" : "");
 		}

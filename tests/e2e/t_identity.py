@@ -301,7 +301,7 @@ def test_python_lines(bench):
     inside = python_run(bench, "inside", inside="n = n + 0\n    n = n * 1\n    n = n")
     found = matched(a, inside)
     each_its_own(found, {"exact", "site", "names"})
-    true(f"a line of an edited function is not claimed to be the same: {found}", found["weights"] == {("names", ("weights",))})
+    eq("a line of an edited function is not claimed to be the same", found["weights"], {("names", ("weights",))})
 
 
 def build_cxx(bench, name, *flags):

@@ -34,16 +34,15 @@ TTMON_COMMANDS(X)
 	{                                                                                     \
 		"socket", 's', "PATH", TTMON_SOCKET_HELP, NULL, TTMON_CLI_TEXT(T, m, ":file") \
 	}
-#define TTMON_ROW_PLUMBING(T, m)                                                                                      \
-	{                                                                                                             \
-		"plumbing", 0, "FILE",                                                                                \
-			"patterns of frames that are not the program's own (default: $TTMON_PLUMBING)",               \
-			"A call site is identified by the frames that are the program's own. Built-in patterns "  \
-			"leave out the C and C++ libraries, CUDA, PyTorch's libraries, and Python's interpreter and " \
-			"standard library. FILE has further patterns, one a line: object NAME, function SYMBOL, "     \
-			"namespace NAME or python PATH, with * and ?. The first one that matches decides. \"own \" " \
-			"before it says that these frames are the program's own.",                                    \
-			TTMON_CLI_TEXT(T, m, ":file")                                                                 \
+#define TTMON_ROW_PLUMBING(T, m)                                                                                       \
+	{                                                                                                              \
+		"plumbing", 0, "FILE", "patterns of frames that are not the program's own (default: $TTMON_PLUMBING)", \
+			"A call site is identified by the frames that are the program's own. Built-in patterns "       \
+			"leave out the C and C++ libraries, CUDA, PyTorch's libraries, and Python's interpreter and "  \
+			"standard library. FILE has further patterns, one a line: object NAME, function SYMBOL, "      \
+			"namespace NAME or python PATH, with * and ?. The first one that matches decides. \"own \" "   \
+			"before it says that these frames are the program's own.",                                     \
+			TTMON_CLI_TEXT(T, m, ":file")                                                                  \
 	}
 #define TTMON_ROW_JSON(T, m, help, man)                            \
 	{                                                          \

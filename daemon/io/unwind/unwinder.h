@@ -69,9 +69,9 @@ struct ttmon_unwinder_stack {
 };
 
 /*
- * A function of Python's: code objects of the same name, line table and first line. In frames of a stack it is
- * TTMON_FRAME_PYTHON | no << TTMON_FRAME_OBJECT_SHIFT | line. Numbers begin with 0, and
- * do so again when there were too many: then all before are void.
+ * A function of Python's: code objects of the same name, line table and first line. In frames of a
+ * stack it is TTMON_FRAME_PYTHON | no << TTMON_FRAME_OBJECT_SHIFT | line. Numbers begin with 0, and do
+ * so again when there were too many: then all before are void.
  */
 struct ttmon_unwinder_fn {
 	uint32_t no; /* < TTMON_UNWINDER_FNS */

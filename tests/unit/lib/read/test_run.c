@@ -506,42 +506,67 @@ static void test_stacks_that_are_doubtful(void **state)
 	}
 }
 
-#define ID(n) "\"build_id\":\"01020304050607" n "\""
-#define OWN_OBJECTS                                                                       \
-	"\"objects\":[{\"id\":1,\"path\":\"/opt/app\"," ID("01") "},"                    \
-	"{\"id\":2,\"path\":\"/opt/libtorch.so\"," ID("02") "},"                           \
-	"{\"id\":3,\"path\":\"/usr/bin/python3.11\"," ID("03") "},"                        \
-	"{\"id\":4,\"path\":\"/app/train.py\",\"kind\":\"python\"," ID("04") "},"        \
-	"{\"id\":5,\"path\":\"/v/lib/python3.11/threading.py\",\"kind\":\"python\"," ID("05") "}]"
-#define OWN_SITE(id, frames, end) \
-	",{\"id\":" id ",\"frames\":[" frames "],\"stack\":{\"by\":\"tables\",\"end\":\"" end "\"}}"
+/* A program, a library, an interpreter, a file of the program's and one of Python's library. */
+static const char *const own_objects[] = {
+	"'id':1,'path':'/opt/app','build_id':'0102030401'",
+	"'id':2,'path':'/opt/libtorch.so','build_id':'0102030402'",
+	"'id':3,'path':'/usr/bin/python3.11','build_id':'0102030403'",
+	"'id':4,'path':'/app/train.py','kind':'python','build_id':'0102030404'",
+	"'id':5,'path':'/v/lib/python3.11/threading.py','kind':'python','build_id':'0102030405'",
+};
+
+struct own_site {
+	const char *frames, *end;
+};
+
+/* A database with these objects and sites; ' stands for ". */
+static struct ttmon_run *load_sites(const struct own_site *sites, size_t n)
+{
+	struct ttmon_run *run = NULL;
+	char *text = NULL, why[512];
+	size_t size = 0;
+	FILE *f = open_memstream(&text, &size);
+
+	assert_non_null(f);
+	fprintf(f, "{'schema':'ttmon-db','version':1,'objects':[");
+	for (size_t i = 0; i < ARRAY_SIZE(own_objects); i++)
+		fprintf(f, "%s{%s}", i ? "," : "", own_objects[i]);
+	fprintf(f, "],%s,'sites':[{'id':0,'frames':[]}", PROCS);
+	for (size_t i = 0; i < n; i++)
+		fprintf(f, ",{'id':%zu,'frames':[%s],'stack':{'by':'tables','end':'%s'}}", i + 1, sites[i].frames,
+			sites[i].end);
+	fprintf(f, "],'allocations':[]}");
+	fclose(f);
+	for (size_t i = 0; i < size; i++)
+		text[i] = text[i] == '\'' ? '"' : text[i];
+	put_file(text, size);
+	free(text);
+	if (ttmon_run_load(path, NULL, &run, why, sizeof(why)))
+		fail_msg("%s", why);
+	return run;
+}
 
 /* Sites by the frames that are the program's own; what is between them is no part of it. */
 static void test_own_frames(void **state)
 {
-	static const char text[] = "{\"schema\":\"ttmon-db\",\"version\":1," OWN_OBJECTS "," PROCS
-				   ",\"sites\":[{\"id\":0,\"frames\":[]}" /* two lines of one function */
-		OWN_SITE("1", "[2,\"0x10\",\"x+0x1\"],[4,\"0x2a\",\"f+0x3\"],[1,\"0x20\",\"main+0x9\"]", "complete")
-		OWN_SITE("2", "[2,\"0x18\",\"y+0x1\"],[2,\"0x10\",\"x+0x1\"],[4,\"0x2b\",\"f+0x4\"],"
-			      "[5,\"0x7\",\"run+0x1\"],[1,\"0x20\",\"main+0x9\"]", "complete")
-		/* the first one, by another way through the library */
-		OWN_SITE("3", "[2,\"0x44\",\"z+0x1\"],[4,\"0x2a\",\"f+0x3\"],[2,\"0x10\",\"x+0x1\"],"
-			      "[1,\"0x20\",\"main+0x9\"]", "complete")
-		/* a thread of the library's */
-		OWN_SITE("4", "[2,\"0x44\",\"z+0x1\"],[5,\"0x7\",\"run+0x1\"]", "complete")
-		/* one function, called from C, and from lines of Python that are not known */
-		OWN_SITE("5", "[1,\"0x33\",\"h+0x3\"]", "complete")
-		OWN_SITE("6", "[1,\"0x33\",\"h+0x3\"],[3,\"0x10\",\"_PyEval_EvalFrameDefault+0x10\"]", "complete")
-		OWN_SITE("7", "[1,\"0x33\",\"h+0x3\"],[2,\"0x33\",null]", "depth")
-		"],\"allocations\":[]}";
+	static const struct own_site sites[] = {
+		/* Two lines of one function. */
+		{ "[2,'0x10','x+0x1'],[4,'0x2a','f+0x3'],[1,'0x20','main+0x9']", "complete" },
+		{ "[2,'0x18','y+0x1'],[2,'0x10','x+0x1'],[4,'0x2b','f+0x4'],[5,'0x7','run+0x1'],[1,'0x20','main+0x9']",
+		  "complete" },
+		/* The first one, by another way through the library. */
+		{ "[2,'0x44','z+0x1'],[4,'0x2a','f+0x3'],[2,'0x10','x+0x1'],[1,'0x20','main+0x9']", "complete" },
+		/* A thread of the library's. */
+		{ "[2,'0x44','z+0x1'],[5,'0x7','run+0x1']", "complete" },
+		/* One function, called from C, and from lines of Python that are not known. */
+		{ "[1,'0x33','h+0x3']", "complete" },
+		{ "[1,'0x33','h+0x3'],[3,'0x10','_PyEval_EvalFrameDefault+0x10']", "complete" },
+		{ "[1,'0x33','h+0x3'],[2,'0x33',null]", "depth" },
+	};
+	struct ttmon_run *run = load_sites(sites, ARRAY_SIZE(sites));
 	const struct ttmon_run_site *s;
-	struct ttmon_run *run = NULL;
-	char why[512];
 
 	(void)state;
-	put_file(text, sizeof(text) - 1);
-	if (ttmon_run_load(path, NULL, &run, why, sizeof(why)))
-		fail_msg("%s", why);
 	s = run->sites;
 	assert_int_equal(s[1].own, 2);
 	assert_true(s[1].exact && s[1].names && s[1].near);
@@ -560,18 +585,14 @@ static void test_own_frames(void **state)
 /* Two lambdas that are written alike have one code: neither is taken for the other. */
 static void test_lines_alike(void **state)
 {
-	static const char text[] = "{\"schema\":\"ttmon-db\",\"version\":1," OWN_OBJECTS "," PROCS
-				   ",\"sites\":[{\"id\":0,\"frames\":[]}"
-		OWN_SITE("1", "[4,\"0x2a\",\"<lambda>+0x0\"]", "complete")
-		OWN_SITE("2", "[4,\"0x2b\",\"<lambda>+0x0\"]", "complete")
-		OWN_SITE("3", "[4,\"0x2c\",\"<lambda>+0x1\"]", "complete")
-		"],\"allocations\":[]}";
-	struct ttmon_run *run = NULL;
-	char why[512];
+	static const struct own_site sites[] = {
+		{ "[4,'0x2a','<lambda>+0x0']", "complete" },
+		{ "[4,'0x2b','<lambda>+0x0']", "complete" },
+		{ "[4,'0x2c','<lambda>+0x1']", "complete" },
+	};
+	struct ttmon_run *run = load_sites(sites, ARRAY_SIZE(sites));
 
 	(void)state;
-	put_file(text, sizeof(text) - 1);
-	assert_int_equal(ttmon_run_load(path, NULL, &run, why, sizeof(why)), 0);
 	for (int i = 1; i <= 2; i++) {
 		assert_int_equal(run->sites[i].exact | run->sites[i].near, 0);
 		assert_true(run->sites[i].names == run->sites[3].names);
@@ -630,7 +651,8 @@ static void put_lines(struct build *b, uint64_t build, const unsigned int *lines
 	b->run = (struct ttmon_run){ .sites = b->sites, .frames = b->frames, .objects = &b->object, .nr_objects = 1 };
 	b->run.nr_sites = 1;
 	for (uint32_t i = 0; lines[i]; i++) {
-		b->frames[i] = (struct ttmon_run_frame){ .object = 0, .offset = lines[i], .fn = "f", .delta = lines[i] };
+		b->frames[i] =
+			(struct ttmon_run_frame){ .object = 0, .offset = lines[i], .fn = "f", .delta = lines[i] };
 		b->sites[i + 1] = (struct ttmon_run_site){
 			.frame = i, .nframes = 1, .own = 1, .exact = build + lines[i], .names = 7, .near = lines[i]
 		};
@@ -660,7 +682,7 @@ static void test_align(void **state)
 		/* Not all of them are in this run: those are matched that move as one. */
 		{ { 10, 20, 30 }, { 13, 33 }, { 10, 30 }, 1000 },
 		{ { 10, 20, 30 }, { 21 }, { 20 }, 1000 },
-		/* New ones are nobody's. */
+		/* A new line has no partner. */
 		{ { 10, 30 }, { 12, 15, 32 }, { 10, 0, 30 }, 1000 },
 		/* The same build: other lines are other lines. */
 		{ { 10, 11 }, { 11, 12 }, { 11, 12 }, 0 },
