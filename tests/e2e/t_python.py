@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from e2e import LINGER, TOP, Skip, eq, long, true
+from e2e import LINGER, TOP, TTMON, Skip, eq, long, true
 
 PATIENT = {"TTMOND_HOLD_MS": "10000", **LINGER}
 RUNTIME = f"{TOP}/.output/tests/standin/lib/libcudart.so.12"
@@ -111,6 +111,29 @@ def test_one_line_is_one_site(bench):
         eq("allocations of each", sorted(s["allocs"] for s in names.values()), [3, 3])
     eq("sites", sorted(runs[0].values()), [["one+0x1"], ["two+0x1"]])
     eq("keys in another run", runs[1], runs[0])
+
+
+def test_refused_version(bench):
+    """A real CPython whose frames are not known: the daemon says so, and no line stands in any call site."""
+    others = glob.glob(os.path.expanduser("~/.pyenv/versions/3.10.*/bin/python3.10"))
+    others += [p for p in ("/usr/bin/python3.10", "/usr/bin/python3.14") if os.path.exists(p)]
+    if not others:
+        raise Skip("no CPython 3.10 or 3.14")
+    program = bench.path("two.py")
+    with open(program, "w", encoding="utf-8") as f:
+        f.write(
+            "import ctypes, sys\nrt = ctypes.CDLL(sys.argv[1])\n"
+            "def pin():\n    rt.cudaHostAlloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(4096), 0)\n"
+            "pin()\npin()\n"
+        )
+    _, db, daemon = bench.trace([others[0], program, RUNTIME], env=PATIENT)
+    true("the daemon does not say so", "a version whose frames are not known" in daemon.stderr())
+    eq("functions of Python", [o["path"] for o in db["objects"] if o.get("kind") == "python"], [])
+    eq("pins", len([a for a in db["allocations"] if a["method"] == "host_alloc"]), 2)
+    # Both lines have one native stack, without a frame of the program's: it identifies neither.
+    path = bench.path("db.json")
+    done = subprocess.run([TTMON, "db", "match", "--json", path, path], capture_output=True, text=True, check=True)
+    eq("matched", {m["level"] for m in json.loads(done.stdout)["matches"]} & {"exact", "site", "names"}, set())
 
 
 FAKE = r"""
