@@ -6,8 +6,8 @@
  * The own frames of two sites with equal `names` are in the same functions. An edit moves the lines of
  * a function, but the order of those that stay is the same. So the order of such sites is the same,
  * too: by their outermost frames, and then inwards. If there are as many in both runs, they are
- * matched in this order. Otherwise the shorter list is laid onto the longer one so that the distances between
- * its lines change least, and the first line moves least.
+ * matched in this order. Otherwise the shorter list is laid onto the longer one so that the distances
+ * between its lines change least, and the first line moves least.
  *
  * If one of them is in both runs with equal `exact`, the functions have not changed. Then there is
  * nothing to match: the others are other lines.
