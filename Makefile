@@ -404,7 +404,9 @@ MAN_PAGES := $(wildcard man/*.[1-8]) $(MADE_PAGES)
 DOCS := $(wildcard docs/*.md docs/*.json README.md CHANGELOG.md LICENSE)
 # What of docs/ lies in folders of its own.
 DOC_FILES := $(wildcard $(addprefix docs/,guide/*.md design/*.md examples/*.c kubernetes/* grafana/* prometheus/*))
-INSTALLED := $(sbindir)/ttmond $(bindir)/ttmon $(patsubst include/%,$(includedir)/%,$(wildcard include/ttmon/*.h)) \
+# What programs of others include; all other headers of include/ are tables of our own.
+PUBLIC_HEADERS := $(patsubst %,include/ttmon/%.h,client usdt slot family shm tt_shm)
+INSTALLED := $(sbindir)/ttmond $(bindir)/ttmon $(patsubst include/%,$(includedir)/%,$(PUBLIC_HEADERS)) \
 	     $(foreach m,$(MAN_PAGES),$(mandir)/man$(subst .,,$(suffix $(m)))/$(notdir $(m))) \
 	     $(addprefix $(docdir)/,$(notdir $(DOCS)) $(DOC_FILES:docs/%=%)) \
 	     $(addprefix $(completionsdir)/,ttmon ttmond) $(zshdir)/_ttmon $(addprefix $(fishdir)/,ttmon.fish ttmond.fish) $(LIBTTMON_INSTALLED) \
@@ -414,7 +416,7 @@ install: all man $(UNITS) install-libttmon ## DESTDIR and prefix=/usr/local as u
 	$(Q)$(INSTALL) -d $(addprefix $(DESTDIR),$(sort $(dir $(INSTALLED))) $(sysconfdir)/default)
 	$(Q)$(INSTALL) -m 0755 $(B)/bin/ttmond $(DESTDIR)$(sbindir)/ttmond
 	$(Q)$(INSTALL) -m 0755 $(B)/bin/ttmon $(DESTDIR)$(bindir)/ttmon
-	$(Q)$(INSTALL) -m 0644 $(wildcard include/ttmon/*.h) $(DESTDIR)$(includedir)/ttmon/
+	$(Q)$(INSTALL) -m 0644 $(PUBLIC_HEADERS) $(DESTDIR)$(includedir)/ttmon/
 	$(Q)for m in $(MAN_PAGES); do $(INSTALL) -m 0644 $$m $(DESTDIR)$(mandir)/man$${m##*.}/ || exit 1; done
 	$(Q)$(INSTALL) -m 0644 $(DOCS) $(DESTDIR)$(docdir)/
 	$(Q)for d in $(DOC_FILES:docs/%=%); do $(INSTALL) -m 0644 docs/$$d $(DESTDIR)$(docdir)/$$d || exit 1; done
@@ -441,7 +443,7 @@ uninstall: ## remove what install put there, but for an /etc/default/ttmond that
 		$(DESTDIR)$(docdir) 2>/dev/null || :
 
 .PHONY: deb
-deb: ## Debian packages in .output: ttmon-dkms (the kernel module), python3-ttmon (tools/python) and ttmon
+deb: ## Debian packages in .output: ttmon, its libraries, the kernel module, tools/python
 	+$(Q)for script in dkms python deb; do O='$(O)' MAKE='$(MAKE)' packaging/$$script.sh \
 		'$(or $(patsubst v%,%,$(GIT_VERSION)),$(VERSION))' || exit 1; done
 

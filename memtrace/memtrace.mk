@@ -37,7 +37,7 @@ install: install-memtrace
 .PHONY: install-memtrace
 install-memtrace: $(INJECT_LIB)
 	$(Q)$(INSTALL) -d $(DESTDIR)$(libdir)
-	$(Q)$(INSTALL) -m 0755 $(INJECT_LIB) $(DESTDIR)$(libdir)/libttmon-memtrace.so
+	$(Q)$(INSTALL) -m 0644 $(INJECT_LIB) $(DESTDIR)$(libdir)/libttmon-memtrace.so
 
 
 # Rewrites a PTX text, for the tests.

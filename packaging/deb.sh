@@ -1,15 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# deb.sh VERSION: make $O/ttmon_VERSION_ARCH.deb out of what `make install` installs; run by `make deb`. Needs dpkg-dev, no root, and
-# no debhelper: a package of two programs and some files is a tree, a control file and three scripts.
+# deb.sh VERSION: make Debian packages in $O of what `make install` installs; run by `make deb`. Prints where they are, ttmon last.
+#
+#	libttmon0	the library that allocators link, libttmon.so.0
+#	libttmon-dev	the public headers, libttmon.a and what a compiler needs
+#	ttmon-preload	libraries that are loaded into programs: libttmon-pin.so, libttmon-memtrace.so
+#	ttmon		the service, its client, manual pages, documentation
+#
+# Needs dpkg-dev, no root, and no debhelper: a package is a tree, a control file and a few scripts.
 
 set -eu
 cd "$(dirname "$0")/.."
 O=${O:-.output}
 MAKE=${MAKE:-make}
-# A git description is no Debian version yet: 0.1.0-12-gabc-dirty is 0.1.0+12+gabc+dirty.
-version=${1//-/+}
+. packaging/common.sh
+version=$(debian_version "$1")
 
 die() {
 	echo "deb.sh: $*" >&2
@@ -19,38 +25,61 @@ die() {
 command -v dpkg-deb dpkg-shlibdeps >/dev/null || die "needs dpkg-dev"
 arch=$(dpkg --print-architecture)
 libdir=/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)
-root=$O/deb/root
-rm -rf "$O/deb"
-mkdir -p "$root/DEBIAN" "$O/deb/debian"
+top=$(realpath -m "$O/deb")
+rm -rf "$top"
+mkdir -p "$top/ttmon" "$top/debian"
 # Units under /lib, where Debian 12 has them; systemd itself says where.
-"$MAKE" --no-print-directory O="$O" install DESTDIR="$(realpath "$root")" prefix=/usr libdir="$libdir" >&2
+"$MAKE" --no-print-directory O="$O" install DESTDIR="$top/ttmon" prefix=/usr libdir="$libdir" >&2
 
-strip --strip-unneeded --remove-section=.comment --remove-section=.note "$root"/usr/sbin/ttmond "$root"/usr/bin/ttmon "$root$libdir"/libttmon.so.0 \
-	"$root$libdir"/libttmon-pin.so "$root$libdir"/libttmon-memtrace.so
-strip --strip-debug "$root$libdir"/libttmon.a
-gzip -9nr "$root"/usr/share/man
-doc=$root/usr/share/doc/ttmon
-mv "$doc/LICENSE" "$doc/copyright"
-mv "$doc/CHANGELOG.md" "$doc/changelog"
-gzip -9n "$doc/changelog"
-[ "$(find "$root" -type d -empty | grep -vc DEBIAN)" -eq 0 ] || find "$root" -type d -empty -not -name DEBIAN -delete
+strip --strip-unneeded --remove-section=.comment --remove-section=.note "$top"/ttmon/usr/sbin/ttmond "$top"/ttmon/usr/bin/ttmon \
+	"$top/ttmon$libdir"/libttmon.so.0 "$top/ttmon$libdir"/libttmon-pin.so "$top/ttmon$libdir"/libttmon-memtrace.so
+strip --strip-debug "$top/ttmon$libdir"/libttmon.a
+gzip -9nr "$top"/ttmon/usr/share/man
+rm "$top"/ttmon/usr/share/doc/ttmon/{LICENSE,CHANGELOG.md}
 
-# The tool wants a control file of a source package where it runs.
-echo "Source: ttmon" >"$O/deb/debian/control"
-programs=("$(realpath "$root/usr/sbin/ttmond")" "$(realpath "$root/usr/bin/ttmon")" "$(realpath "$root$libdir/libttmon.so.0")"
-	"$(realpath "$root$libdir/libttmon-pin.so")" "$(realpath "$root$libdir/libttmon-memtrace.so")")
-depends=$(cd "$O/deb" && dpkg-shlibdeps -O "${programs[@]}" | sed -n 's/^shlibs:Depends=//p')
-[ -n "$depends" ] || die "dpkg-shlibdeps found nothing"
+# move PACKAGE PATH...: out of what was installed.
+move() {
+	local to=$top/$1 path
+	shift
+	for path in "$@"; do
+		mkdir -p "$to$(dirname "$path")"
+		mv "$top/ttmon$path" "$to$path"
+	done
+}
 
-sed -e "s/@VERSION@/$version/; s/@ARCH@/$arch/; s/@DEPENDS@/$depends/; s/@SIZE@/$(du -ks --exclude=DEBIAN "$root" | cut -f 1)/" \
-	packaging/debian/control >"$root/DEBIAN/control"
-echo /etc/default/ttmond >"$root/DEBIAN/conffiles"
-echo "activate-noawait ldconfig" >"$root/DEBIAN/triggers"
+# depends FILE...: the packages of the libraries that the programs need, with the versions that have what they use.
+depends() {
+	local found
+	# The tool wants a control file of a source package where it runs.
+	echo "Source: ttmon" >"$top/debian/control"
+	found=$(cd "$top" && dpkg-shlibdeps -O "$@" | sed -n 's/^shlibs:Depends=//p')
+	[ -n "$found" ] || die "dpkg-shlibdeps found nothing for $*"
+	echo "$found"
+}
+
+# pack PACKAGE [DEPENDS]
+pack() {
+	local deb=$O/$1_${version}_$arch.deb
+	documents "$top/$1" "$1"
+	build "$top/$1" "packaging/debian/$1.control" "$deb" -e "s/@ARCH@/$arch/; s/@DEPENDS@/${2:-}/"
+	echo "$deb"
+}
+
+move libttmon0 "$libdir/libttmon.so.0"
+move libttmon-dev "$libdir"/{libttmon.so,libttmon.a,pkgconfig} /usr/include /usr/share/man/man3
+move ttmon-preload "$libdir"/{libttmon-pin.so,libttmon-memtrace.so} /usr/share/man/man7/libttmon-pin.7.gz
+
+mkdir -p "$top"/{libttmon0,ttmon-preload,ttmon}/DEBIAN
+echo "libttmon 0 libttmon0 (>= ${version%-*})" >"$top/libttmon0/DEBIAN/shlibs"
+echo "activate-noawait ldconfig" | tee "$top/libttmon0/DEBIAN/triggers" >"$top/ttmon-preload/DEBIAN/triggers"
+echo /etc/default/ttmond >"$top/ttmon/DEBIAN/conffiles"
 for script in postinst prerm postrm; do
-	install -m 0755 "packaging/debian/$script" "$root/DEBIAN/$script"
+	install -m 0755 "packaging/debian/ttmon.$script" "$top/ttmon/DEBIAN/$script"
 done
-(cd "$root" && find . -type f -not -path './DEBIAN/*' -printf '%P\0' | sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
-deb=$O/ttmon_${version}_$arch.deb
-dpkg-deb --root-owner-group -Zxz --build "$root" "$deb" >&2
-rm -rf "$O/deb"
-echo "$deb"
+chmod 0644 "$top"/{libttmon0,ttmon-preload}/DEBIAN/* "$top/ttmon/DEBIAN/conffiles"
+
+pack libttmon0 "$(depends "libttmon0$libdir/libttmon.so.0")"
+pack libttmon-dev
+pack ttmon-preload "$(depends "ttmon-preload$libdir/libttmon-pin.so" "ttmon-preload$libdir/libttmon-memtrace.so")"
+pack ttmon "$(depends ttmon/usr/sbin/ttmond ttmon/usr/bin/ttmon)"
+rm -rf "$top"

@@ -8,7 +8,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 O=${O:-.output}
-version=${1//-/+}
+. packaging/common.sh
+version=$(debian_version "$1")
 root=$O/dkms/root
 module=$(sed -n 's/^VERSION := //p' kmod/Makefile)
 
@@ -19,17 +20,15 @@ command -v dpkg-deb >/dev/null || {
 rm -rf "$O/dkms"
 mkdir -p "$root/DEBIAN" "$root/usr/share/doc/ttmon-dkms"
 "${MAKE:-make}" --no-print-directory -s -C kmod dkms DESTDIR="$(realpath "$root")" >&2
-mv "$root/usr/src/ttmon_rmid-$module/LICENSE" "$root/usr/share/doc/ttmon-dkms/copyright"
+rm "$root/usr/src/ttmon_rmid-$module/LICENSE"
 mv "$root/usr/src/ttmon_rmid-$module/PROTOCOL.md" "$root/usr/share/doc/ttmon-dkms/"
+documents "$root" ttmon-dkms
 find "$root" -type d -exec chmod 755 {} + -o -type f -exec chmod 644 {} +
-size=$(du -ks --exclude=DEBIAN "$root" | cut -f 1)
-sed -e "s/@VERSION@/$version/; s/@SIZE@/$size/" packaging/dkms/control >"$root/DEBIAN/control"
 for script in postinst prerm; do
 	sed "s/@MODULE@/$module/" "packaging/dkms/$script" >"$root/DEBIAN/$script"
 	chmod 755 "$root/DEBIAN/$script"
 done
-(cd "$root" && find . -type f -not -path './DEBIAN/*' -printf '%P\0' | sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
 deb=$O/ttmon-dkms_${version}_all.deb
-dpkg-deb --root-owner-group -Zxz --build "$root" "$deb" >&2
+build "$root" packaging/dkms/control "$deb"
 rm -rf "$O/dkms"
 echo "$deb"

@@ -59,4 +59,4 @@ install: install-preload
 .PHONY: install-preload
 install-preload: $(PRELOAD_LIB)
 	$(Q)$(INSTALL) -d $(DESTDIR)$(libdir)
-	$(Q)$(INSTALL) -m 0755 $(PRELOAD_LIB) $(DESTDIR)$(libdir)/libttmon-pin.so
+	$(Q)$(INSTALL) -m 0644 $(PRELOAD_LIB) $(DESTDIR)$(libdir)/libttmon-pin.so

@@ -3,6 +3,7 @@
 The service as systemd starts it, with a fake of systemd's side; the units, the completion and what
 `make install` puts where.
 """
+import contextlib
 import ctypes
 import glob
 import json
@@ -509,7 +510,64 @@ def test_make_install(bench):
     eq("left when nothing was changed", tree(root), [])
 
 
-@timeout(240)
+def upgrade(bench, debs):
+    """
+    From the package of before, which had all files in one: a root of its own, without the scripts, which
+    are those of this host's service.
+    """
+    root, old = bench.path("root"), bench.path("old")
+    kept = [d for name, d in debs.items() if name != "ttmon-dkms"]
+    for folder in ("var/lib/dpkg/updates", "var/lib/dpkg/info"):
+        os.makedirs(os.path.join(root, folder))
+    for name in ("status", "available"):
+        with open(os.path.join(root, "var/lib/dpkg", name), "w", encoding="ascii"):
+            pass
+
+    def pack(folder, name):
+        for script in ("postinst", "prerm", "postrm", "triggers"):
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(os.path.join(folder, "DEBIAN", script))
+        subprocess.run(
+            ["dpkg-deb", "--root-owner-group", "-Znone", "--build", folder, bench.path(name)],
+            check=True,
+            capture_output=True,
+        )
+        return bench.path(name)
+
+    def dpkg(*args):
+        done = subprocess.run(
+            ["dpkg", "--root=" + root, "--force-depends", *args], capture_output=True, text=True, check=False
+        )
+        eq(f"dpkg {args[0]}: {done.stdout}{done.stderr}", done.returncode, 0)
+        return done.stdout
+
+    # All files in one package of a version before.
+    for d in kept:
+        subprocess.run(["dpkg-deb", "--extract", d, old], check=True)
+    os.makedirs(os.path.join(old, "DEBIAN"))
+    with open(os.path.join(old, "DEBIAN/control"), "w", encoding="ascii") as f:
+        f.write("Package: ttmon\nVersion: 0.1.0+gabc\nArchitecture: all\nMaintainer: x <x@y.z>\nDescription: before\n")
+    dpkg("-i", pack(old, "old.deb"))
+    new = []
+    for d in kept:
+        folder = bench.path("new-" + os.path.basename(d))
+        subprocess.run(["dpkg-deb", "--raw-extract", d, folder], check=True)
+        new.append(pack(folder, os.path.basename(d)))
+    # As apt does it: what the new packages break is deconfigured until it is new, too.
+    dpkg("--auto-deconfigure", "-i", *new)
+    for file, owner in (
+        ("libttmon.so.0", "libttmon0"),
+        ("libttmon-pin.so", "ttmon-preload"),
+        ("client.h", "libttmon-dev"),
+        ("bin/ttmon", "ttmon"),
+    ):
+        owners = dpkg("-S", "*/" + file)
+        true(f"{file} is {owners}", re.match(owner + r"(:\w+)?: /", owners) and owners.count("\n") == 1)
+    dpkg("--purge", "ttmon", "libttmon-dev", "libttmon0", "ttmon-preload")
+    eq("left", [f for f in tree(root) if not f.startswith("var/lib/dpkg/") and not f.startswith("var/log")], [])
+
+
+@timeout(480)
 def test_package(bench):
     """
     What make deb makes: the files of make install, root's, the units of Debian's folder, programs
@@ -518,18 +576,39 @@ def test_package(bench):
     builds()
     if not shutil.which("dpkg-shlibdeps"):
         raise Skip("no dpkg-dev")
-    deb = os.path.join(TOP, make("deb").split()[-1])
+    debs = {os.path.basename(d).split("_")[0]: os.path.join(TOP, d) for d in make("deb").split() if d.endswith(".deb")}
+    eq("packages", sorted(debs), ["libttmon-dev", "libttmon0", "ttmon", "ttmon-dkms", "ttmon-preload"])
+    deb = debs["ttmon"]
     fields = help_of("dpkg-deb", "--field", deb)
     for wanted in (
         r"^Package: ttmon$",
-        r"^Version: \d",
+        r"^Version: \d.*-1$",
         r"^Depends: .*\blibc6\b.*\blibmicrohttpd12",
         r"^Architecture: \w+$",
     ):
         true(f"{wanted}: {fields}", re.search(wanted, fields, re.M))
-    listing = help_of("dpkg-deb", "--contents", deb).splitlines()
+    listing = [line for d in debs.values() for line in help_of("dpkg-deb", "--contents", d).splitlines()]
     eq("not root's", [line for line in listing if line.split()[1] != "root/root"], [])
     eq("others may write", [line for line in listing if line[8] == "w" and line[0] != "l"], [])
+    for name in ("ttmon-preload", "libttmon0", "libttmon-dev"):
+        subprocess.run(["dpkg-deb", "--raw-extract", debs[name], bench.path(name)], check=True)
+    eq(
+        "headers",
+        [f.split("/")[-1] for f in tree(bench.path("libttmon-dev")) if f.endswith(".h")],
+        ["client.h", "family.h", "shm.h", "slot.h", "tt_shm.h", "usdt.h"],
+    )
+    with open(bench.path("libttmon0/DEBIAN/shlibs"), encoding="ascii") as f:
+        true("shlibs", f.read().startswith("libttmon 0 libttmon0 (>= "))
+    if shutil.which("lintian"):
+        # Severe errors alone: the checks that unpack take long.
+        done = subprocess.run(
+            ["lintian", "--fail-on", "error", "--allow-root", *debs.values()],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        eq(f"lintian: {done.stdout[-2000:]}{done.stderr[-500:]}", done.returncode, 0)
+    upgrade(bench, debs)
     subprocess.run(["dpkg-deb", "--raw-extract", deb, bench.path("deb")], check=True)
     found = tree(bench.path("deb"))
     for wanted in (
@@ -542,7 +621,12 @@ def test_package(bench):
     ):
         true(wanted, wanted in found or "usr/" + wanted in found)
     for library, probes in (("libttmon.so.0", {"checkpoint"}), ("libttmon-pin.so", {"alloc", "free", "checkpoint"})):
-        path = next(os.path.join(bench.path("deb"), name) for name in found if name.endswith("/" + library))
+        package = "libttmon0" if library == "libttmon.so.0" else "ttmon-preload"
+        path = next(
+            os.path.join(bench.path(package), name)
+            for name in tree(bench.path(package))
+            if name.endswith("/" + library)
+        )
         notes = help_of("readelf", "--notes", "--wide", os.path.realpath(path))
         eq(f"probes of {library}, stripped", set(re.findall(r"Provider: ttmon\s+Name: (\w+)", notes)), probes)
     with open(bench.path("deb/DEBIAN/conffiles"), encoding="ascii") as f:
