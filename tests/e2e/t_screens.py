@@ -17,7 +17,7 @@ import time
 import urllib.parse
 
 import made_db
-from e2e import PATIENCE, TTMON, Skip, eq, timeout, true
+from e2e import PATIENCE, TOP, TTMON, Skip, eq, timeout, true
 
 KERNEL = False
 SIZES = ((80, 24), (120, 40), (200, 50))
@@ -367,6 +367,28 @@ def test_heat(bench):
                 t.until("allocations", lambda s: "1 of 5" in s[23])
             t.keys("q")
             t.ended()
+
+
+@timeout(60)
+def test_memtrace(bench):
+    """Where there is no room there are fewer columns, which a line names: no row takes two lines."""
+    traces = os.path.join(TOP, "tests", "memtrace", "traces", "kernelslist.g")
+    for columns, rows in SIZES:
+        with Tmux(bench, "memtrace", "report", traces, columns=columns, rows=rows) as t:
+            t.until("the end", lambda s: any(x.startswith("exit status 0") for x in s))
+            lines = t.run("capture-pane", "-p", "-S", "-").split("\n")
+            fits(lines, columns)
+            at = next(i for i, line in enumerate(lines) if line.startswith("LAUNCHES  REQUESTS"))
+            eq("the last column", [line.split()[-1] for line in lines[at : at + 3]], ["KERNEL", "group", "add"])
+            eq("efficiency", "EFF" in lines[at].split(), True)
+            eq(
+                f"left out at {columns}: {lines[at + 3]!r}",
+                lines[at + 3].startswith("(1 column is left"),
+                columns == 80,
+            )
+            eq("the widths of accesses", "WIDTHS" in lines[at].split(), columns > 80)
+            at = next(i for i, line in enumerate(lines) if line.startswith("SECTORS  READS"))
+            true(f"one line a buffer: {lines[at + 1]!r}", re.match(r" +448 +64 .*0x710c9b000000$", lines[at + 1]))
 
 
 def on_pipe(*args):

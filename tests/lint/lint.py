@@ -112,7 +112,7 @@ FOLDERS = {
     "tools/export": ["lib/", "tools/cli", "tools/door"],
     "tools/flame": ["lib/", "tools/cli", "tools/view"],
     "tools/heat": ["lib/", "tools/cli", "tools/term", "daemon/core/history"],
-    "tools/memtrace": ["lib/", "tools/cli", "tools/slots", "tools/view", "memtrace/"],
+    "tools/memtrace": ["lib/", "tools/cli", "tools/term", "tools/slots", "tools/view", "memtrace/"],
     "tools/programs": ["lib/", "tools/cli", "tools/term"],
     "tools/service": ["lib/", "tools/cli"],
     "tools/slots": ["lib/", "tools/cli"],

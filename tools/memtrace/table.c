@@ -7,36 +7,21 @@
 #include "lib/base/grow.h"
 #include "lib/demangle/demangle.h"
 #include "tools/cli/show.h"
+#include "tools/term/table.h"
 
 #define GAP	 2
-#define REST_MIN 34 /* if the last column has less room than this, it takes a line of its own */
-#define INDENT	 4
-
-/* Counts characters: the bytes that begin a UTF-8 sequence. */
-static size_t signs(const char *text)
-{
-	size_t n = 0;
-
-	for (; *text; text++)
-		n += ((unsigned char)*text & 0xc0) != 0x80;
-	return n;
-}
+#define REST_MIN 34 /* the least room of the last column, if its cells are as long */
 
 static void put_cut(FILE *out, const char *text, size_t width)
 {
-	size_t n = 0;
+	char cut[1024];
 
-	if (!width || signs(text) <= width) {
+	if (!width || ttmon_term_width(text) <= width) {
 		fputs(text, out);
 		return;
 	}
-	for (; *text; text++) {
-		n += ((unsigned char)*text & 0xc0) != 0x80;
-		if (n == width)
-			break;
-		putc(*text, out);
-	}
-	putc('~', out);
+	ttmon_term_clean(cut, sizeof(cut), text, strlen(text), width - 1, true);
+	fprintf(out, "%s~", cut);
 }
 
 void ttmon_mt_grid_put(struct ttmon_mt_grid *t, const char *fmt, ...)
@@ -62,65 +47,87 @@ static const char *head(const struct ttmon_mt_grid *t, size_t c)
 }
 
 /*
- * Prints the columns from..to of a row (NULL: of the heads) as a line; the last column is cut at the
- * edge of the terminal.
+ * Prints the columns of a row (NULL: of the heads) that have a width as a line; the last column is cut
+ * at the edge of the terminal.
  */
-static void put_line(const struct ttmon_mt_grid *t, FILE *out, const size_t *widths, char *const *cells, size_t from,
-		     size_t to, size_t width)
+static void put_line(const struct ttmon_mt_grid *t, FILE *out, const size_t *widths, char *const *cells, size_t width)
 {
-	size_t at = from ? INDENT : 0;
+	size_t at = 0;
 
-	fprintf(out, "%*s", (int)at, "");
-	for (size_t c = from; c < to; c++) {
+	for (size_t c = 0; c + 1 < t->cols; c++) {
 		const char *text = cells ? (cells[c] ? cells[c] : "") : head(t, c);
-		size_t n = signs(text), pad = widths[c] - MIN(n, widths[c]);
+		size_t n = ttmon_term_width(text), pad = widths[c] - MIN(n, widths[c]);
 		bool left = *t->heads[c] == '<';
 
-		if (c + 1 == t->cols) {
-			put_cut(out, text, width > at ? width - at : 0);
-			break;
-		}
-		/* No spaces at the end of a line. */
-		fprintf(out, "%*s%s%*s", left ? 0 : (int)pad, "", text, c + 1 < to ? (int)(left ? pad + GAP : GAP) : 0,
-			"");
+		if (!widths[c])
+			continue;
+		fprintf(out, "%*s%s%*s", left ? 0 : (int)pad, "", text, (int)(left ? pad + GAP : GAP), "");
 		at += widths[c] + GAP;
 	}
+	put_cut(out, cells ? (cells[t->cols - 1] ? cells[t->cols - 1] : "") : head(t, t->cols - 1),
+		width > at ? width - at
+		: width	   ? 1
+			   : 0);
 	putc('\n', out);
 }
 
-/* Returns how many columns fit on the first line; the others go on a second line. */
-static size_t first_line(const struct ttmon_mt_grid *t, const size_t *widths, size_t width)
+/*
+ * Leaves out columns that do not fit, by setting their widths to 0: those at the end first, then those
+ * that fit in the room of a wider one come back. The first and the last one, which names what the row
+ * is about, stay. Returns the number of columns that are left out.
+ */
+static size_t leave_out(const struct ttmon_mt_grid *t, size_t *widths, size_t width)
 {
-	size_t all = 0, n = 0;
+	size_t all = MIN(widths[t->cols - 1], REST_MIN), out = 0;
+	size_t whole[TTMON_MT_GRID_COLS];
 
+	memcpy(whole, widths, sizeof(whole));
 	for (size_t c = 0; c + 1 < t->cols; c++)
 		all += widths[c] + GAP;
-	if (!width || all + MIN(widths[t->cols - 1], REST_MIN) <= width)
-		return t->cols;
-	for (all = 0; n + 1 < t->cols && all + widths[n] <= width; n++)
-		all += widths[n] + GAP;
-	return n;
+	for (size_t c = t->cols - 1; width && c-- > 1 && all > width;) {
+		all -= widths[c] + GAP;
+		widths[c] = 0;
+		out++;
+	}
+	for (size_t c = 1; c + 1 < t->cols; c++) {
+		if (widths[c] || all + whole[c] + GAP > width)
+			continue;
+		all += whole[c] + GAP;
+		widths[c] = whole[c];
+		out--;
+	}
+	return out;
+}
+
+static void put_left_out(const struct ttmon_mt_grid *t, FILE *out, const size_t *widths, size_t n, size_t width)
+{
+	char text[300];
+	int len = snprintf(text, sizeof(text), "(%zu column%s left out, a wider terminal shows %s:", n,
+			   n == 1 ? " is" : "s are", n == 1 ? "it" : "them");
+
+	for (size_t c = 0; c + 1 < t->cols; c++)
+		if (!widths[c] && len > 0 && (size_t)len < sizeof(text))
+			len += snprintf(text + len, sizeof(text) - (size_t)len, " %s%s", head(t, c), --n ? "," : ")");
+	ttmon_mt_wrap(out, text, 0, 1, width);
 }
 
 void ttmon_mt_grid_print(struct ttmon_mt_grid *t, FILE *out, size_t width)
 {
-	size_t rows = t->nr / t->cols, split;
+	size_t rows = t->nr / t->cols, left_out;
 	size_t widths[TTMON_MT_GRID_COLS] = { 0 };
 
 	for (size_t c = 0; c < t->cols; c++) {
-		widths[c] = signs(head(t, c));
+		/* 0 is the width of a column that is left out. */
+		widths[c] = MAX(ttmon_term_width(head(t, c)), (size_t)1);
 		for (size_t r = 0; r < rows; r++)
 			if (t->cells[r * t->cols + c])
-				widths[c] = MAX(widths[c], signs(t->cells[r * t->cols + c]));
+				widths[c] = MAX(widths[c], ttmon_term_width(t->cells[r * t->cols + c]));
 	}
-	split = first_line(t, widths, width);
-	for (size_t r = 0; r <= rows; r++) {
-		char *const *cells = r ? t->cells + (r - 1) * t->cols : NULL;
-
-		put_line(t, out, widths, cells, 0, split, width);
-		if (split < t->cols)
-			put_line(t, out, widths, cells, split, t->cols, width);
-	}
+	left_out = leave_out(t, widths, width);
+	for (size_t r = 0; r <= rows; r++)
+		put_line(t, out, widths, r ? t->cells + (r - 1) * t->cols : NULL, width);
+	if (left_out)
+		put_left_out(t, out, widths, left_out, width);
 	if (t->failed)
 		fputs("(rows are missing here: out of memory)\n", out);
 	for (size_t i = 0; i < t->nr; i++)

@@ -181,7 +181,7 @@ struct ttmon_mt_grid {
 void ttmon_mt_grid_put(struct ttmon_mt_grid *t, const char *fmt, ...) _printf_(2, 3);
 /*
  * Prints the table and frees its cells. width: columns of the terminal, 0: nothing is cut. Columns
- * that do not fit take a second line.
+ * that do not fit are left out, the later ones first, and a line below the table names them.
  */
 void ttmon_mt_grid_print(struct ttmon_mt_grid *t, FILE *out, size_t width);
 /*

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "tools/cli/show.c"
+#include "tools/term/table.c"
 #include "tools/memtrace/pick.c"
 #include "tools/memtrace/table.c"
 #include "tools/memtrace/lines.c"
@@ -233,8 +234,8 @@ static void picks(void **state)
 }
 
 /*
- * No line is longer than the terminal, and whatever has no room on the first line is on the second
- * one.
+ * No line is longer than the terminal; each row is one line; what is left out is named, the later
+ * columns first, and the last one stays.
  */
 static void tables(void **state)
 {
@@ -244,7 +245,7 @@ static void tables(void **state)
 	for (size_t width = 30; width < 120; width += 7) {
 		struct ttmon_mt_grid t = { .heads = heads, .cols = ARRAY_SIZE(heads) };
 		_cleanup_free_ char *text = NULL;
-		size_t n = 0;
+		size_t n = 0, lines = 0;
 		FILE *out = open_memstream(&text, &n);
 
 		for (unsigned int i = 0; i < 3; i++) {
@@ -259,10 +260,17 @@ static void tables(void **state)
 		ttmon_mt_grid_print(&t, out, width);
 		fclose(out);
 		assert_null(t.cells);
+		assert_true(!strstr(text, "left out") == (width >= 6 + 2 + 10 + 2 + 6 + 2 + REST_MIN));
+		assert_non_null(strstr(text, "REST\n"));
+		if (width < 40)
+			assert_true(strstr(text, "NAME,") && strstr(text, "COUNT)\n"));
 		for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
-			assert_true(signs(line) <= width);
+			assert_true(ttmon_term_width(line) <= width);
 			assert_true(line[strlen(line) - 1] != ' ');
+			/* The note begins with '(', and what is wrapped of it with one space. */
+			lines += *line != '(' && !(*line == ' ' && line[1] != ' ');
 		}
+		assert_int_equal(lines, 4);
 	}
 }
 
