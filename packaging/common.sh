@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash
 #
-# common.sh: what deb.sh and dkms.sh share; they source it, in the root of the sources, with O and version set.
+# common.sh: what the scripts beside it share; they source it, in the root of the sources, with O and version set.
 
 # The time of the last commit, or of the changelog where this is no git repository.
 seconds() {
