@@ -717,3 +717,26 @@ def test_counter_that_begins_anew(bench):
 def test_nonsense_records(bench):
     """Records that cannot be: refused, counted, and the rest is right."""
     clock_run(bench, "e2b", "pairs", "--nonsense")
+
+
+def test_end_of_a_program_that_made_no_call(bench):
+    """
+    A program had tt-metal mapped before the service's probes and makes no call from then on. Its end is the
+    kernel's time of its exit, not the time at which the daemon next looks for ended processes.
+    """
+    db, sock = bench.path("db.json"), bench.path("sock")
+    target = bench.target(standin("ttscen"), "attach", "--wait", env=tt_env("e2b"))
+    daemon = bench.daemon(*bench.service_args(), "--dump-db", db)
+
+    def running():
+        processes = api(sock, "/v1/devices")["processes"]
+        return any(p["tgid"] == target.pid and p["running"] for p in processes)
+
+    retry(20, lambda: true("the program is not known", running()))
+    target.proc.kill()
+    target.proc.wait()
+    ended_ns = time.monotonic_ns()
+    retry(20, lambda: true("the program does not end", not running()))
+    daemon.stop()
+    [p] = [p for p in load_db(db)["tenstorrent"]["processes"] if p["pid"] == target.pid]
+    true(f"it ended {(int(p['end_ns']) - ended_ns) / 1e9:.1f} s late", int(p["end_ns"]) <= ended_ns)

@@ -19,7 +19,8 @@
 #define DEV_SPACE   (256ull << 30)
 #define DEV_GRANULE 512ull /* alignment of device allocations, as CUDA's */
 #define SYMBOLS	    (16ull << 20)
-#define SLOTS	    (1u << 20)
+#define SLOT_BITS   22 /* hoard has two million blocks; a full table has no end */
+#define SLOTS	    (1u << SLOT_BITS)
 
 enum kind { FREE, GONE, HOST, REGISTERED, MANAGED, DEVICE, RESERVED };
 
@@ -89,7 +90,7 @@ static void take_lock(void)
 /* Finds a live block. Registrations have a key of their own, since they are over other memory. */
 static struct block *block_find(uint64_t addr, bool registered)
 {
-	for (uint64_t i = (addr / DEV_GRANULE * 0x9e3779b97f4a7c15ull) >> 44;; i++) {
+	for (uint64_t i = (addr / DEV_GRANULE * 0x9e3779b97f4a7c15ull) >> (64 - SLOT_BITS);; i++) {
 		struct block *b = &blocks[i % SLOTS];
 
 		if (b->kind == FREE)
@@ -101,7 +102,7 @@ static struct block *block_find(uint64_t addr, bool registered)
 
 static void block_add(uint64_t addr, uint64_t size, enum kind kind)
 {
-	uint64_t i = (addr / DEV_GRANULE * 0x9e3779b97f4a7c15ull) >> 44;
+	uint64_t i = (addr / DEV_GRANULE * 0x9e3779b97f4a7c15ull) >> (64 - SLOT_BITS);
 
 	while (blocks[i % SLOTS].kind != FREE && blocks[i % SLOTS].kind != GONE)
 		i++;

@@ -210,6 +210,11 @@ void ttmon_bpf_family_runs(const struct ttmon_bpf *b, enum ttmon_family family, 
  * its start.
  */
 int ttmon_bpf_add_pid(struct ttmon_bpf *b, uint32_t tgid, bool from_start) _must_check;
+/*
+ * The kernel reports the end of this process too, which has made no probed call yet. Only where all
+ * processes are traced: else it has no effect. It may have ended before.
+ */
+void ttmon_bpf_follow_pid(struct ttmon_bpf *b, uint32_t tgid);
 /* Removes it from the list; -ENOENT: it was not listed. With all it is still traced. */
 int ttmon_bpf_unlist_pid(struct ttmon_bpf *b, uint32_t tgid);
 /* The process has ended. */

@@ -6,6 +6,7 @@
 #include <bpf/libbpf.h>
 
 #include "daemon/io/bpf/bpf_int.h"
+#include "lib/os/proc.h"
 
 /* bpf/task.bpf.h */
 struct proc_value {
@@ -58,6 +59,20 @@ int ttmon_bpf_add_pid(struct ttmon_bpf *b, uint32_t tgid, bool from_start)
 	if (!bpf_map_update_elem(ttmon_bpf_procs_fd(b), &tgid, &v, BPF_NOEXIST))
 		return 0;
 	return errno == EEXIST ? relist(b, tgid, true) : -errno;
+}
+
+/* The kernel's program for a first call makes the same entry (bpf/task.bpf.h, wanted()). */
+void ttmon_bpf_follow_pid(struct ttmon_bpf *b, uint32_t tgid)
+{
+	struct proc_value v = { 0 };
+	uid_t uid;
+
+	if (!ttmon_bpf_all(b) || !ttmon_proc_owner(tgid, &uid, NULL))
+		return;
+	v.uid = uid;
+	/* One that ended meanwhile was not reported, and would keep its entry. */
+	if (!bpf_map_update_elem(ttmon_bpf_procs_fd(b), &tgid, &v, BPF_NOEXIST) && !ttmon_proc_alive(tgid))
+		ttmon_bpf_del_pid(b, tgid);
 }
 
 int ttmon_bpf_del_pid(struct ttmon_bpf *b, uint32_t tgid)

@@ -320,8 +320,11 @@ static void look_back(struct ttmon_discover *d, uint32_t tgid, const struct obje
 		ttmon_object_tell_blind(d, tgid, o, mapped_ns, TTMON_BLIND_REFUSED);
 	if (o->over_share)
 		ttmon_share_mapped(d, o, tgid);
-	if (o->probed && (mapped_ns ? ttmon_before(mapped_ns, o->active_ns) : !is_younger(p, tgid, o)))
+	if (o->probed && (mapped_ns ? ttmon_before(mapped_ns, o->active_ns) : !is_younger(p, tgid, o))) {
+		/* It may never make a call that is seen, but what it held until now ends with it. */
+		ttmon_bpf_follow_pid(d->cfg.bpf, tgid);
 		ttmon_object_tell_blind(d, tgid, o, mapped_ns, TTMON_BLIND_WINDOW);
+	}
 	settle(d, tgid, o->id);
 }
 
