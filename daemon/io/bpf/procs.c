@@ -61,7 +61,7 @@ int ttmon_bpf_add_pid(struct ttmon_bpf *b, uint32_t tgid, bool from_start)
 	return errno == EEXIST ? relist(b, tgid, true) : -errno;
 }
 
-/* The kernel's program for a first call makes the same entry (bpf/task.bpf.h, wanted()). */
+/* The kernel's program for a first call makes the same entry (bpf/task.bpf.h). */
 void ttmon_bpf_follow_pid(struct ttmon_bpf *b, uint32_t tgid)
 {
 	struct proc_value v = { 0 };
