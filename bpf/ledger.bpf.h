@@ -19,7 +19,7 @@
 #ifndef TTMON_LEDGER_BPF_H
 #define TTMON_LEDGER_BPF_H
 
-#include "who.bpf.h"
+#include "cause.bpf.h"
 
 /* The counters are read again if the thread was switched while they were read. */
 #define LEDGER_TRIES 4

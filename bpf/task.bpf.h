@@ -115,7 +115,7 @@ struct marker {
 
 enum waker { WAKER_NONE, WAKER_PROCESS, WAKER_TIMER, WAKER_INTERRUPT };
 
-/* Who made the call in flight wait: see who.bpf.h. */
+/* The processes that made the call in flight wait: see cause.bpf.h. */
 struct who_table {
 	u64 sum[TTMON_WAIT_SUMS];
 	struct ttmon_who_row row[TTMON_WHO_ROWS];
@@ -133,7 +133,7 @@ struct ledger {
 	u64 switches; /* number of switches since the entry */
 	u64 off_ns;   /* time off its CPU, without the last period */
 	u64 out_ns;   /* begin of the last period, by the run queue's clock; 0: none */
-	/* who.bpf.h */
+	/* cause.bpf.h */
 	u64 waiting;  /* 1: it is off its CPU, and counted in calls_waiting */
 	u64 run_seen; /* run_delay when its wait was looked at last */
 	u64 run_out;  /* run_delay when it left its CPU */
@@ -141,7 +141,7 @@ struct ledger {
 	u64 throttled;
 	u64 ready; /* it was ready to run then, and has been ever since */
 	struct who_table who;
-	/* who woke it while it was off its CPU; set: nobody yet, or enum waker */
+	/* what woke it while it was off its CPU: enum waker; the others are of a process */
 	u64 waker_set;
 	u64 waker_caller, waker_fn;
 	struct ttmon_who waker;

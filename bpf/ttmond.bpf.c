@@ -7,7 +7,7 @@
 #include "call.bpf.h"
 #include "sched.bpf.h"
 #include "tt.bpf.h"
-#include "who.bpf.h"
+#include "cause.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -56,7 +56,7 @@ struct codes_map codes SEC(".maps");	       /* Python code objects that were sen
 struct chains_map chains SEC(".maps");	       /* stacks whose frame pointers are known to be right */
 struct cpu_states_map cpu_states
 	SEC(".maps");			   /* unfinished table of each CPU, which the daemon reads through a mapping */
-struct runs_map cpu_runs SEC(".maps");	   /* who ran last on each CPU */
+struct runs_map cpu_runs SEC(".maps");	   /* the last periods of each CPU, by process */
 struct tt_slots_map tt_slots SEC(".maps"); /* libraries with tt-metal, by the slot in the cookie */
 
 int active = 0;

@@ -218,7 +218,7 @@ struct cfs_rq {
 	__u64 throttled_clock_self_time; /* since 6.6 */
 };
 
-/* who.bpf.c: with CONFIG_FAIR_GROUP_SCHED alone */
+/* cause.bpf.c: with CONFIG_FAIR_GROUP_SCHED alone */
 struct task_group {
 	struct cfs_rq **cfs_rq; /* by CPU */
 };
@@ -246,7 +246,7 @@ struct task_delay_info {
 	__u64 compact_delay; /* since 5.18 */
 };
 
-/* who.bpf.c: on arm64 */
+/* cause.bpf.c: on arm64 */
 struct thread_info {
 	__u64 preempt_count;
 };
@@ -280,7 +280,7 @@ struct task_struct {
 	struct thread_struct thread;
 };
 
-/* who.bpf.c: the timers that run on a CPU now */
+/* cause.bpf.c: the timers that run on a CPU now */
 struct hrtimer_clock_base {
 	void *running;
 };
@@ -293,7 +293,7 @@ struct timer_base {
 	void *running_timer;
 };
 
-/* who.bpf.c: of kernels 6.2 to 6.14 on x86 */
+/* cause.bpf.c: of kernels 6.2 to 6.14 on x86 */
 struct pcpu_hot {
 	int preempt_count;
 };

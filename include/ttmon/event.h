@@ -613,14 +613,14 @@ struct ttmon_who {
 struct ttmon_who_row {
 	struct ttmon_who who;
 	__u64 ns;
-	__u64 caller; /* return address of the call with a ledger that it was in itself when it woke; or 0 */
+	__u64 caller; /* return address of the call that it was in itself when it woke; or 0 */
 	__u64 fn;     /* of that call, or 0 */
 };
 
 /*
- * WAIT of a call that waited: who ran meanwhile, and who woke it. The times are of the run queue's
- * clock. Those of who ran are at most runq_ns together, those of who woke it at most off_ns - runq_ns;
- * what is missing is unknown.
+ * WAIT of a call that waited: the processes that ran meanwhile, and those that woke it. The times are
+ * of the run queue's clock. Those of the first are at most runq_ns together, those of the wakers at
+ * most off_ns - runq_ns; what is missing is unknown.
  */
 #define TTMON_WHO_ROWS 16
 struct ttmon_ev_wait_who {

@@ -227,7 +227,7 @@ def test_without_sessions(bench):
 
 # ---- who ran meanwhile ----
 
-# Runs at a real-time priority in bursts, so that nothing else runs on its CPU then, and tells each: lines of begin and end.
+# Runs in bursts, at a real-time priority so that nothing else runs on its CPU then. Prints the begin and end of each.
 BURSTS = """
 import os, sys, time
 cpu, priority, run, rest = map(int, sys.argv[1:5])
@@ -284,8 +284,8 @@ def may_be_real_time():
 
 def competed(bench, count, us, args=()):
     """
-    Calls beside a competitor on their CPU and a decoy on another one. Both the caller and the competitor have a real-time priority, so
-    that what else a busy machine runs does not take part: then each wait is the competitor's.
+    Calls beside a competitor on their CPU and a decoy on another one. Caller and competitor have a real-time priority,
+    so that what else a busy machine runs does not take part: then each wait is the competitor's.
     """
     cpu = max(os.sched_getaffinity(0))
     others = sorted(os.sched_getaffinity(0) - {cpu})
@@ -313,7 +313,8 @@ def competed(bench, count, us, args=()):
     if len(db["waits"]["calls"]) == s["calls"]:
         told = [rival.within(int(c["entry_ns"]), int(c["entry_ns"]) + c["ns"]) for c in db["waits"]["calls"]]
         truth, bursts = sum(t[0] for t in told), sum(t[1] for t in told)
-        true(f"{ns} ns named, {truth} ns in its log", truth * 0.99 - 20000 * bursts <= ns <= truth * 1.01 + 100000 * bursts)
+        low, high = truth * 0.99 - 20000 * bursts, truth * 1.01 + 100000 * bursts
+        true(f"{ns} ns named, {truth} ns in its log", low <= ns <= high)
     eq("calls", s["calls"], count)
 
 

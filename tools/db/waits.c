@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * waits.c: `ttmon waits`: where the time of synchronous calls went, by function and caller, who made
- * them wait, and the longest calls (member waits of docs/ttmon-db.schema.json).
+ * waits.c: `ttmon waits`: where the time of synchronous calls went, by function and caller, the
+ * processes that made them wait, and the longest calls (member waits of docs/ttmon-db.schema.json).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,7 +100,7 @@ static int by_time(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-/* ---- who made them wait ---- */
+/* ---- the processes that made them wait ---- */
 
 /* A class of a member that divides a part of the time, and what it means. */
 struct class

@@ -131,7 +131,7 @@ unsigned int ttmon_wait_kind_of(uint16_t fn)
  */
 #define STANDS_STILL_NS 20000
 
-/* The record of a call that says who ran; NULL: it says nothing. */
+/* The record of a call with processes that made it wait; NULL: it has none. */
 static const struct ttmon_ev_wait_who *who_of(const struct ttmon_ev_wait *ev)
 {
 	return ev->bits & TTMON_W_WHO ? (const struct ttmon_ev_wait_who *)ev : NULL;
@@ -168,7 +168,7 @@ static unsigned int woke_of(const struct ttmon_who *who, uint32_t tgid)
 							: TTMON_WAIT_WOKE_OTHER;
 }
 
-/* Divides runq_ns and blocked_ns. If the record's times cannot be right, nobody is named. */
+/* Divides runq_ns and blocked_ns. If the record's times cannot be right, none is named. */
 static void divide_more(struct ttmon_wait_parts *p, const struct ttmon_ev_wait *ev)
 {
 	const struct ttmon_ev_wait_who *e = who_of(ev);
@@ -368,7 +368,7 @@ uint64_t ttmon_waits_run(struct ttmon_history *h, bool all)
 	return due_ns;
 }
 
-/* ---- who made them wait ---- */
+/* ---- the processes that made them wait ---- */
 
 static uint64_t who_hash(const struct ttmon_wait_culprit *c)
 {

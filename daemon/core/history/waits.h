@@ -173,7 +173,7 @@ struct ttmon_waits {
 	uint32_t nr_calls;
 	struct ttmon_wait_culprit *who; /* owned */
 	uint32_t nr_who, cap_who;
-	struct ttmon_hmap by_who; /* hash of process and culprit: place in who */
+	struct ttmon_hmap by_who; /* hash of process and culprit: place in the array */
 };
 
 /* By kind, [TTMON_WAIT_MAX]; NULL: the process has made no such call. */

@@ -73,7 +73,7 @@ static void unknown_says_so(void **state)
 	}
 }
 
-/* A record of a call that says who ran: pid 7 (another process), 1 (its own), 2 (a thread of the kernel). */
+/* A record with what ran: pid 7 (another process), 1 (its own), 2 (a thread of the kernel). */
 static struct ttmon_ev_wait_who who_of(uint64_t runq_ns, uint64_t other, uint64_t own, uint64_t kernel)
 {
 	struct ttmon_ev_wait_who e = {
@@ -102,7 +102,7 @@ static void run_queue_is_divided(void **state)
 	p = ttmon_wait_divide(&e.w);
 	assert_true(p.known && p.named);
 	assert_memory_equal(p.runq, want, sizeof(want));
-	/* More than it waited: that is not true of this call, and nobody is named. */
+	/* More than it waited: that is not true of this call, and no process is named. */
 	e.w.runq_ns = 5789;
 	p = ttmon_wait_divide(&e.w);
 	assert_true(p.known && !p.named);
@@ -140,7 +140,7 @@ static void blocked_time_is_divided(void **state)
 	p = ttmon_wait_divide(&e.w);
 	assert_true(p.known && p.named);
 	assert_memory_equal(p.woke, want, sizeof(want));
-	/* Where either part has too much nobody is named at all. */
+	/* Where either part has too much no process is named. */
 	e.sum[TTMON_WAIT_SUM_IDLE] = 1;
 	p = ttmon_wait_divide(&e.w);
 	assert_true(p.known && !p.named);

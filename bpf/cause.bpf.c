@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * who.bpf.c: who made a call wait for a CPU (see who.bpf.h).
+ * cause.bpf.c: the processes that made a call wait (see cause.bpf.h).
  *
  *   who_migrate   a thread that waits for a CPU is moved to another one
  *   who_waking    a thread is woken
  *
- * Two functions are global, which the verifier checks once: inlined into one another, the loop over the
- * rows within the loop over the periods would be more instructions than it accepts.
+ * Two functions are global, which the verifier checks once: inlined into one another, the loop over
+ * the rows within the loop over the periods would be more instructions than it accepts.
  */
-#include "who.bpf.h"
+#include "cause.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -186,7 +186,10 @@ static __always_inline bool preempt_count_of(struct task_struct *current, void *
 #endif
 }
 
-/* Returns true if the callback of a timer runs in this interrupt. Device interrupts may come on top of softirqs. */
+/*
+ * Returns true if the callback of a timer runs in this interrupt. Interrupts of devices may come on
+ * top of softirqs.
+ */
 static __always_inline bool in_timer(void *rq, u32 count)
 {
 	struct hrtimer_cpu_base *h = rq + cfg_hrtimers_off;
@@ -253,7 +256,7 @@ SUBPROG int who_wakes(struct task_struct *p)
 		l->waker_set = in_timer(rq, count) ? WAKER_TIMER : WAKER_INTERRUPT;
 		return 0;
 	}
-	/* The idle task wakes nobody of its own accord. */
+	/* The idle task wakes no thread of its own accord. */
 	if (!current->pid)
 		return 0;
 	leader = current->group_leader;

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * who.bpf.h: who made a call wait: who ran on the CPU for which it waited, and who woke it.
+ * cause.bpf.h: the processes that made a call wait: those that ran on the CPU for which it waited, and
+ * those that woke it.
  *
- * While at least one thread is off its CPU inside a call, each CPU keeps the last RUNS periods in which
- * a process ran on it. When such a thread comes back onto a CPU, the kernel's accounting has the time
- * since which it was ready (sched_info.last_queued), and the periods since then tell who ran instead.
- * If a ready thread is moved to another CPU, the periods of the CPU that it leaves are looked at then.
+ * While at least one thread is off its CPU inside a call, each CPU keeps the last RUNS periods in
+ * which a process ran on it. When such a thread comes back onto a CPU, the kernel's accounting has the
+ * time since which it was ready (sched_info.last_queued), and the periods since then tell what ran
+ * instead. If a ready thread is moved to another CPU, the periods of the CPU that it leaves are looked
+ * at then.
  *
  * A period is from sched_info.last_arrival of the task that ran to the run queue's clock at the switch
- * that removes it, so that a switch that is hidden from tracers leaves a gap. A gap is nobody's: it is
- * what the daemon finds missing when it compares the sum with the time in run queues.
+ * that removes it, so that a switch that is hidden from tracers leaves a gap. A gap has no process: it
+ * is what the daemon finds missing when it compares the sum with the time in run queues.
  *
  *	last_queued			       now: the thread comes in
  *	  |<------------ waited ------------->|
@@ -21,8 +23,8 @@
  * The thread's own cgroup may be throttled. That is part of the wait, and it is assumed to come first:
  * a thread that is alone on its CPU with its group is throttled when it is taken off.
  */
-#ifndef TTMON_WHO_BPF_H
-#define TTMON_WHO_BPF_H
+#ifndef TTMON_CAUSE_BPF_H
+#define TTMON_CAUSE_BPF_H
 
 #include "task.bpf.h"
 
@@ -72,7 +74,7 @@ static __always_inline u64 throttled_of(struct cfs_rq *cfs_rq)
 }
 
 /*
- * who.bpf.c: adds a time of a process; the time of a period in [from, to), and returns 1 if there is
+ * cause.bpf.c: adds a time of a process; the time of a period in [from, to), and returns 1 if there is
  * nothing to find before it.
  */
 extern int who_add(struct who_table *w, struct ttmon_who *who, u64 ns, u64 fn, u64 caller);
@@ -157,7 +159,7 @@ static __always_inline u64 after_throttling(struct ledger *l, struct cfs_rq *cfs
 }
 
 /*
- * Assigns the blocked time that ends to who ended it: of the time off the CPU that was not in a run
+ * Assigns the blocked time that ends to the waker: of the time off the CPU that was not in a run
  * queue. queued: of that, the part that is not in run_delay yet.
  */
 static __always_inline void who_woke(struct ledger *l, struct task_struct *next, u64 queued, u64 now)
@@ -174,7 +176,7 @@ static __always_inline void who_woke(struct ledger *l, struct task_struct *next,
 		l->who.sum[TTMON_WAIT_SUM_INTERRUPT] += blocked;
 }
 
-/* Notes the period that ends on this CPU, and who ran while next was waiting. */
+/* Notes the period that ends on this CPU, and what ran while next was waiting. */
 SUBPROG int who_switch(struct task_struct *prev, struct task_struct *next)
 {
 	u32 cpu = bpf_get_smp_processor_id();
