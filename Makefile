@@ -263,6 +263,7 @@ $(O)/tests/bench/%: $(O)/obj/tests/bench/%.o $(O)/libttmon-core.a $(O)/ldflags
 BENCH_KERNEL := $(filter %_probe %_place %_attach %_attribution %_loss %_switch %_syscall %_tt,$(BENCH_BIN))
 $(BENCH_KERNEL): $(patsubst %.c,$(O)/obj/%.o,$(filter-out daemon/io/probes/discover%,$(filter daemon/io/%,$(DAEMON_SRC)))) | $(O)/tests/bench/libnothing.so
 $(O)/tests/bench/bench_loss: $(addprefix $(O)/obj/daemon/run/,hot.o snapshot.o)
+$(O)/tests/bench/bench_heat: $(O)/obj/tools/term/table.o
 $(addprefix $(O)/obj/tests/bench/bench_,probe.o place.o attach.o switch.o tt.o): | $(O)/tests/bench/empty.skel.h
 $(O)/obj/tests/bench/bench_attribution.o: | $(O)/tests/bench/books.skel.h
 $(O)/tests/bench/bench_attribution: | $(O)/tests/standin/load

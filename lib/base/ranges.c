@@ -25,10 +25,10 @@ static uint64_t key_at(const void *keys, size_t step, uint32_t i)
 }
 
 /*
- * Returns how many of n keys, which are ascending and `step` bytes apart, are at most addr. from and to
- * are about the first and the last key. Addresses mostly have similar distances, so the search begins
- * where addr would be if all were the same, and doubles its steps from there until addr is passed: it
- * reads a line of memory or two, where a binary search over all keys reads one for each of its steps.
+ * Returns how many of n keys, which are ascending and `step` bytes apart, are at most addr. from and
+ * to are about the first and the last key. Addresses mostly have similar distances, so the search
+ * begins where addr would be if all were the same, and doubles its steps from there until addr is
+ * passed: it reads a line of memory or two, a binary search over all keys one for each of its steps.
  */
 static inline uint32_t rank(const void *keys, size_t step, uint32_t n, uint64_t from, uint64_t to, uint64_t addr)
 {
@@ -93,7 +93,7 @@ static void dir_remove(struct ttmon_ranges *r, uint32_t at)
 	memmove(r->dir + at, r->dir + at + 1, (r->blocks - at) * sizeof(*r->dir));
 }
 
-/* Moves n ranges from index `from` of one block to index `to` of a block, which may be the same one. */
+/* Moves n ranges from index `from` of a block to index `to` of a block, perhaps of the same one. */
 static void move(struct ttmon_ranges_block *dst, uint32_t to, const struct ttmon_ranges_block *src, uint32_t from,
 		 uint32_t n)
 {

@@ -6,8 +6,8 @@
  *
  * No two ranges begin at the same address. In a disjoint set the caller ensures that ranges do not
  * overlap. A set that may overlap is marked at init; stepping back from an address then stops where no
- * earlier range can reach it. The set stores the end of a range up to 4 GiB, and only its start where it
- * is longer: the caller's record has the end.
+ * earlier range can reach it. The set has the end of a range that is shorter than 4 GiB; of a longer
+ * one the caller's record has it.
  */
 #ifndef TTMON_RANGES_H
 #define TTMON_RANGES_H

@@ -214,6 +214,9 @@ struct ttmon_alloc *ttmon_views_at(const struct ttmon_history *h, struct ttmon_h
 	return look_up(h, p, addr, limit);
 }
 
+/* Fewer allocations of a process are in the cache anyway. */
+#define AHEAD_MIN 4096u
+
 /* The host address of an event, 0: it has none, or it is not read ahead. */
 static uint64_t host_address(const struct ttmon_event *ev)
 {
@@ -243,7 +246,7 @@ void ttmon_history_ahead(struct ttmon_history *h, const struct ttmon_event *ev)
 	struct ttmon_ranges_pos pos;
 
 	for (unsigned int l = 0; p && l <= TTMON_LAYER_MAP && !a; l++)
-		if (p->layer[l].n && ttmon_ranges_floor(&p->layer[l], addr, &pos) && addr < pos.end)
+		if (p->layer[l].n >= AHEAD_MIN && ttmon_ranges_floor(&p->layer[l], addr, &pos) && addr < pos.end)
 			a = ttmon_rec_at(h, pos.val);
 	if (a)
 		read_lines(a, sizeof(*a));
