@@ -414,7 +414,7 @@ def test_requests(bench):
     conn = http.client.HTTPConnection("127.0.0.1", port, timeout=10 * PATIENCE)
     conn.request("GET", "/metrics")
     page = conn.getresponse().read().decode()
-    limited = sum(float(x) for x in re.findall(r'^ttmond_http_limited_requests_total\{.*\} (\S+)', page, re.M))
+    limited = sum(float(x) for x in re.findall(r"^ttmond_http_limited_requests_total\{.*\} (\S+)", page, re.M))
     true("nothing was limited", limited)
     eq("pinned by the victim", pinned(service, victim.pid), victim.bytes)
     tell(f"/metrics over TCP as fast as a user can ({answered} answers, {pages} of another)", healthz, service)

@@ -22,9 +22,26 @@ OUT = os.path.join(os.path.dirname(os.path.dirname(HERE)), os.environ.get("O", "
 TURNS = 31
 # Forked for, or long: fewer turns.
 SLOW_TURNS = 9
-ROUTES = ("/v1/status", "/metrics", "/v1/probes", "/v1/families", "/v1/processes", "/v1/devices", "/v1/slots", "/v1/allocations?limit=1",
-          "/v1/allocations", "/v1/allocations/ID", "/v1/heat", "/v1/heat?by=page&id=ID", "/v1/hotspots", "/v1/coldspots", "/v1/advice",
-          "/v1/allocations?limit=0", "/v1/db", "/v1/trace")
+ROUTES = (
+    "/v1/status",
+    "/metrics",
+    "/v1/probes",
+    "/v1/families",
+    "/v1/processes",
+    "/v1/devices",
+    "/v1/slots",
+    "/v1/allocations?limit=1",
+    "/v1/allocations",
+    "/v1/allocations/ID",
+    "/v1/heat",
+    "/v1/heat?by=page&id=ID",
+    "/v1/hotspots",
+    "/v1/coldspots",
+    "/v1/advice",
+    "/v1/allocations?limit=0",
+    "/v1/db",
+    "/v1/trace",
+)
 SLOW = ("/v1/allocations?limit=0", "/v1/db", "/v1/trace")
 
 
@@ -100,8 +117,10 @@ def measure(conn, pid, ident):
     before, rss = cpu_s(pid), rss_kib(pid)
     took, _, body = timed(conn, "/v1/allocations?limit=0")
     rows = len(json.loads(body)["allocations"])
-    print(f"/v1/allocations?limit=0: {rows:,} rows in {took:.2f} s, {len(body) / took / 1e6:.0f} MB/s, {rows / took:,.0f} rows/s, "
-          f"{(cpu_s(pid) - before) * 1e3:.0f} ms of the daemon's CPU, {rss_kib(pid) - rss:+d} KiB")
+    print(
+        f"/v1/allocations?limit=0: {rows:,} rows in {took:.2f} s, {len(body) / took / 1e6:.0f} MB/s, {rows / took:,.0f} rows/s, "
+        f"{(cpu_s(pid) - before) * 1e3:.0f} ms of the daemon's CPU, {rss_kib(pid) - rss:+d} KiB"
+    )
 
 
 def main():
@@ -114,10 +133,33 @@ def main():
         return 0
     with tempfile.TemporaryDirectory() as folder:
         sock = os.path.join(folder, "sock")
-        target = subprocess.Popen([sys.executable, __file__, "--pin", str(count)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        daemon = subprocess.Popen([os.path.join(OUT, "bin/ttmond"), "--socket", sock, "--listen-address", "none", "--shm-root", folder,
-                                   "--shm-slots", "128", "--tt-shm-version", "off", "--max-overhead", "0", "--cpu", "on", "--quiet", "--log-level", "error",
-                                   "--pid", str(target.pid)])
+        target = subprocess.Popen(
+            [sys.executable, __file__, "--pin", str(count)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        daemon = subprocess.Popen(
+            [
+                os.path.join(OUT, "bin/ttmond"),
+                "--socket",
+                sock,
+                "--listen-address",
+                "none",
+                "--shm-root",
+                folder,
+                "--shm-slots",
+                "128",
+                "--tt-shm-version",
+                "off",
+                "--max-overhead",
+                "0",
+                "--cpu",
+                "on",
+                "--quiet",
+                "--log-level",
+                "error",
+                "--pid",
+                str(target.pid),
+            ]
+        )
         try:
             end = time.monotonic() + 20
             while not os.path.exists(sock) and time.monotonic() < end:
@@ -129,11 +171,15 @@ def main():
             time.sleep(1)
             conn = Unix(sock)
             gap = json.loads(ask(conn, "/v1/status")[1])["window"]["longest_gap_ns"]
-            rows = json.loads(ask(conn, f"/v1/allocations?pid={target.pid}&method=host_alloc&limit=1")[1])["allocations"]
+            rows = json.loads(ask(conn, f"/v1/allocations?pid={target.pid}&method=host_alloc&limit=1")[1])[
+                "allocations"
+            ]
             measure(conn, daemon.pid, str(rows[0]["seq"]))
             status = json.loads(ask(conn, "/v1/status")[1])
-            print(f"longest time between two drains {gap / 1e6:.1f} ms before, {status['window']['longest_gap_ns'] / 1e6:.1f} ms with the requests; "
-                  f"lost {sum(status['events']['lost'].values())}")
+            print(
+                f"longest time between two drains {gap / 1e6:.1f} ms before, {status['window']['longest_gap_ns'] / 1e6:.1f} ms with the requests; "
+                f"lost {sum(status['events']['lost'].values())}"
+            )
             target.communicate("\n")
         finally:
             target.kill()

@@ -74,10 +74,12 @@ def line(mode, rounds):
     stolen = total["steal"] * min(1, total["charged"] / max(1, total["busy"]))
     rest = difference - stolen
     charged = total["charged"]
-    return (f"{mode:8} {charged / 1e9:7.2f} s  {100 * difference / charged:+6.2f} %  ({min(shares):+.2f} .. {max(shares):+.2f}, "
-            f"median {statistics.median(shares):+.2f})  stolen {100 * stolen / charged:5.2f} %  interrupts "
-            f"{100 * total['irq'] / total['busy']:5.2f} %  rest {100 * rest / charged:+6.2f} %, "
-            f"{rest / max(1, total['switches']):+7.0f} ns a switch")
+    return (
+        f"{mode:8} {charged / 1e9:7.2f} s  {100 * difference / charged:+6.2f} %  ({min(shares):+.2f} .. {max(shares):+.2f}, "
+        f"median {statistics.median(shares):+.2f})  stolen {100 * stolen / charged:5.2f} %  interrupts "
+        f"{100 * total['irq'] / total['busy']:5.2f} %  rest {100 * rest / charged:+6.2f} %, "
+        f"{rest / max(1, total['switches']):+7.0f} ns a switch"
+    )
 
 
 def main():
@@ -86,9 +88,26 @@ def main():
     rounds = {mode: [] for mode in LOADS}
     with tempfile.TemporaryDirectory() as folder:
         sock = os.path.join(folder, "sock")
-        daemon = subprocess.Popen([os.path.join(OUT, "bin/ttmond"), "--socket", sock, "--max-overhead", "0",
-                                   "--listen-address", "none", "--shm-slots", "0", "--cpu", "on",
-                                   "--tt-shm-version", "off", "--quiet", "--log-level", "error"])
+        daemon = subprocess.Popen(
+            [
+                os.path.join(OUT, "bin/ttmond"),
+                "--socket",
+                sock,
+                "--max-overhead",
+                "0",
+                "--listen-address",
+                "none",
+                "--shm-slots",
+                "0",
+                "--cpu",
+                "on",
+                "--tt-shm-version",
+                "off",
+                "--quiet",
+                "--log-level",
+                "error",
+            ]
+        )
         try:
             time.sleep(2)
             for _ in range(count):
@@ -101,8 +120,10 @@ def main():
     print("load     charged    attributed is more by                             of that")
     for mode, results in rounds.items():
         print(line(mode, results))
-    print(f"slots: {status['exact']:,} of {status['slots']:,} add up exactly; missing {status['missing_ns']} ns, late "
-          f"{status['late_ns']} ns, switches unseen {status['switches_unseen']}, mismatch {status['mismatch_ns']} ns")
+    print(
+        f"slots: {status['exact']:,} of {status['slots']:,} add up exactly; missing {status['missing_ns']} ns, late "
+        f"{status['late_ns']} ns, switches unseen {status['switches_unseen']}, mismatch {status['mismatch_ns']} ns"
+    )
     return 0
 
 

@@ -57,8 +57,12 @@ def main():
         print("SKIP: needs root")
         return 0
     daemons = [e2e.TTMOND, *args.daemon]
-    cells = [(w, how, s) for w, how, _ in gap_host.WAYS for s in gap_host.states()
-             if (not args.way or any(x in w for x in args.way)) and (not args.library or s.name in args.library)]
+    cells = [
+        (w, how, s)
+        for w, how, _ in gap_host.WAYS
+        for s in gap_host.states()
+        if (not args.way or any(x in w for x in args.way)) and (not args.library or s.name in args.library)
+    ]
     heads = " ".join(f"{head:>8}" for head in ("gap, us", "worst", "by book", "worst", "missed", "worst"))
     print(f"{'':24} {'library':12} {heads}  of calls, runs complete")
     failed = False
@@ -82,8 +86,11 @@ def main():
             windows, by_book, lost, made, complete = seen[daemon]
             if made:
                 name = way if daemon == daemons[0] else f"{way}, {daemon.split(os.sep)[-4]}"
-                print(f"{name:24} {state.name:12} {middle(windows)} {middle(by_book)} {middle(lost)}  "
-                      f"of {statistics.median(made):.0f}, {sum(complete)} of {len(complete)}", flush=True)
+                print(
+                    f"{name:24} {state.name:12} {middle(windows)} {middle(by_book)} {middle(lost)}  "
+                    f"of {statistics.median(made):.0f}, {sum(complete)} of {len(complete)}",
+                    flush=True,
+                )
     print(f"gaps_host: load average {os.getloadavg()[0]:.1f}")
     return int(failed)
 

@@ -77,9 +77,12 @@ def main():
         floor = statistics.median(seen.pop("bare"))
         for name, took in seen.items():
             ratio = statistics.median(took) / floor
-            print(f"{name}: {statistics.median(took):.0f} ms ({min(took):.0f} to {max(took):.0f}), "
-                  f"floor {floor:.0f} ms (bare), RATIO {ratio:.2f}, GOAL {GOAL:.2f}: "
-                  + ("met" if ratio <= GOAL else "MISSED"), flush=True)
+            print(
+                f"{name}: {statistics.median(took):.0f} ms ({min(took):.0f} to {max(took):.0f}), "
+                f"floor {floor:.0f} ms (bare), RATIO {ratio:.2f}, GOAL {GOAL:.2f}: "
+                + ("met" if ratio <= GOAL else "MISSED"),
+                flush=True,
+            )
     print(f"import_host: load average {os.getloadavg()[0]:.1f}")
 
 

@@ -49,8 +49,11 @@ def report(name, times, floor):
     times = sorted(times)
     median, p99 = statistics.median(times), times[len(times) * 99 // 100]
     under = sum(t < GOAL_MS for t in times)
-    print(f"{name}: median {median:.2f} ms, p99 {p99:.2f} ms, max {times[-1]:.2f} ms, floor {floor:.3f} ms (/healthz), RATIO {median / floor:.1f}; "
-          f"{under} of {len(times)} under {GOAL_MS} ms, GOAL RATIO {p99 / GOAL_MS:.2f}", flush=True)
+    print(
+        f"{name}: median {median:.2f} ms, p99 {p99:.2f} ms, max {times[-1]:.2f} ms, floor {floor:.3f} ms (/healthz), RATIO {median / floor:.1f}; "
+        f"{under} of {len(times)} under {GOAL_MS} ms, GOAL RATIO {p99 / GOAL_MS:.2f}",
+        flush=True,
+    )
 
 
 def main():
@@ -59,7 +62,9 @@ def main():
         bench = Bench(folder)
         try:
             sock = bench.path("sock")
-            bench.daemon("--socket", sock, "--shm-root", folder, "--tt-shm-version", "off", "--pin-after", "first", *OWN)
+            bench.daemon(
+                "--socket", sock, "--shm-root", folder, "--tt-shm-version", "off", "--pin-after", "first", *OWN
+            )
             program = Program(bench)
             program.do("dev")
             program.do("own a 64")
@@ -74,8 +79,10 @@ def main():
                 report(f"live_advice_{others + 1}_followers_after_sleep", slept, floor)
                 for f in (*more, follower):
                     f.close()
-            print(f"live_advice_host: longest gap between two rounds {api(sock, '/v1/status')['window']['longest_gap_ns'] / 1e6:.1f} ms, "
-                  f"load average {os.getloadavg()[0]:.1f}")
+            print(
+                f"live_advice_host: longest gap between two rounds {api(sock, '/v1/status')['window']['longest_gap_ns'] / 1e6:.1f} ms, "
+                f"load average {os.getloadavg()[0]:.1f}"
+            )
         finally:
             bench.close()
 

@@ -18,8 +18,19 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 OUT = os.path.join(ROOT, os.environ.get("O", ".output"))
 PAGE = os.path.join(ROOT, "docs", "performance.md")
-SCRIPTS = ["bpftrace.sh", "quiet.py", "start.py", "import.py", "sched.py", "attribution.py", "scrape.py", "api.py",
-           "live.py", "view.py", "pinning.py"]
+SCRIPTS = [
+    "bpftrace.sh",
+    "quiet.py",
+    "start.py",
+    "import.py",
+    "sched.py",
+    "attribution.py",
+    "scrape.py",
+    "api.py",
+    "live.py",
+    "view.py",
+    "pinning.py",
+]
 
 
 def commands():

@@ -28,8 +28,14 @@ WORKLOADS = ("train", "serve", "offload", "churn", "kvcache")
 def trace(folder, name, cmd, env=None):
     """Run it under ttmond; the database's path."""
     db = os.path.join(folder, f"{name}.json.gz")
-    subprocess.run([f"{OUT}/bin/ttmond", "-q", "--cpu", "off", "--max-overhead", "0", "--dump-db", db, "--", *cmd],
-                   env=dict(os.environ, **(env or {})), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300, check=True)
+    subprocess.run(
+        [f"{OUT}/bin/ttmond", "-q", "--cpu", "off", "--max-overhead", "0", "--dump-db", db, "--", *cmd],
+        env=dict(os.environ, **(env or {})),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        timeout=300,
+        check=True,
+    )
     return db
 
 
@@ -59,10 +65,39 @@ def measure(workload, folder):
     default_prices(first)
     second = trace(folder, f"{workload}2", [*work, "--seed", "2"])
     # The preload library is for the workload, not for the daemon that starts it.
-    advised = trace(folder, f"{workload}3", ["env", f"LD_PRELOAD={OUT}/libttmon/libttmon-pin.so", f"TTMON_PIN_DB={first}", "TTMON_PIN_SITES=all",
-                                             f"TTMON_PIN_STATS={folder}/{workload}.stats", *work, "--seed", "2"])
-    said = subprocess.run([f"{OUT}/bin/ttmon", "advise", "--json", "--pinning-gbps", "1.5", "--pin-call-us", "50", "--unpin-call-us", "50",
-                           "--train", first, second], capture_output=True, timeout=120, check=True)
+    advised = trace(
+        folder,
+        f"{workload}3",
+        [
+            "env",
+            f"LD_PRELOAD={OUT}/libttmon/libttmon-pin.so",
+            f"TTMON_PIN_DB={first}",
+            "TTMON_PIN_SITES=all",
+            f"TTMON_PIN_STATS={folder}/{workload}.stats",
+            *work,
+            "--seed",
+            "2",
+        ],
+    )
+    said = subprocess.run(
+        [
+            f"{OUT}/bin/ttmon",
+            "advise",
+            "--json",
+            "--pinning-gbps",
+            "1.5",
+            "--pin-call-us",
+            "50",
+            "--unpin-call-us",
+            "50",
+            "--train",
+            first,
+            second,
+        ],
+        capture_output=True,
+        timeout=120,
+        check=True,
+    )
     policies = json.loads(said.stdout)["programs"][0]["runs"][0]["policies"]
     db = load(advised)
     if not db["completeness"]["complete"]:
@@ -73,11 +108,24 @@ def measure(workload, folder):
     with open(f"{folder}/{workload}.stats", encoding="utf-8") as f:
         own = json.load(f)
     ended = sum(a["method"] == "host_alloc" and a["end"] == "free" for a in db["allocations"])
-    time = by_pinned / 24 + (bytes_ - by_pinned) / 6 + own["pinned_pages_total"] * 4096 / 1.5 + 50000 * (db["summary"]["pins"] + ended)
-    return {**peaks, "advised": db["summary"]["pinned_peak_pages"], "pins": db["summary"]["pins"], "pytorch_pins": policies["pytorch"]["pins"],
-            "time_ms": time / 1e6, **{f"{name}_time_ms": policies[name]["time_ns"] / 1e6 for name in ("none", "all", "pytorch", "hindsight")},
-            "moved_bytes": bytes_, "moved_pinned_bytes": by_pinned,
-            "hindsight_moved_bytes": best["moved_bytes"], "hindsight_moved_pinned_bytes": best["moved_pinned_bytes"]}
+    time = (
+        by_pinned / 24
+        + (bytes_ - by_pinned) / 6
+        + own["pinned_pages_total"] * 4096 / 1.5
+        + 50000 * (db["summary"]["pins"] + ended)
+    )
+    return {
+        **peaks,
+        "advised": db["summary"]["pinned_peak_pages"],
+        "pins": db["summary"]["pins"],
+        "pytorch_pins": policies["pytorch"]["pins"],
+        "time_ms": time / 1e6,
+        **{f"{name}_time_ms": policies[name]["time_ns"] / 1e6 for name in ("none", "all", "pytorch", "hindsight")},
+        "moved_bytes": bytes_,
+        "moved_pinned_bytes": by_pinned,
+        "hindsight_moved_bytes": best["moved_bytes"],
+        "hindsight_moved_pinned_bytes": best["moved_pinned_bytes"],
+    }
 
 
 def times(a, b):
@@ -94,14 +142,20 @@ def main():
     out = args.pop(args.index("--json") + 1) if "--json" in args else None
     names = [a for a in args if a != "--json"] or WORKLOADS
     found = {}
-    print("| workload | everything | PyTorch | hindsight | advised | x hindsight | PyTorch / advised | share, hindsight | share, advised | pins, PyTorch | pins, advised | ms, nothing | ms, everything | ms, PyTorch | ms, hindsight | ms, advised |")
+    print(
+        "| workload | everything | PyTorch | hindsight | advised | x hindsight | PyTorch / advised | share, hindsight | share, advised | pins, PyTorch | pins, advised | ms, nothing | ms, everything | ms, PyTorch | ms, hindsight | ms, advised |"
+    )
     print("|---|" + "--:|" * 15)
     with tempfile.TemporaryDirectory(prefix="ttmon-pinning-") as folder:
         for name in names:
             f = found[name] = measure(name, folder)
-            print(f"| {name} | {f['all']:,} | {f['pytorch']:,} | {f['hindsight']:,} | {f['advised']:,} | {times(f['advised'], f['hindsight'])} | "
-                  f"{times(f['pytorch'], f['advised'])} | {share(f, 'hindsight_')} | {share(f, '')} | {f['pytorch_pins']:,} | {f['pins']:,} | "
-                  + " | ".join(f"{f[n + 'time_ms']:.1f}" for n in ("none_", "all_", "pytorch_", "hindsight_", "")) + " |", flush=True)
+            print(
+                f"| {name} | {f['all']:,} | {f['pytorch']:,} | {f['hindsight']:,} | {f['advised']:,} | {times(f['advised'], f['hindsight'])} | "
+                f"{times(f['pytorch'], f['advised'])} | {share(f, 'hindsight_')} | {share(f, '')} | {f['pytorch_pins']:,} | {f['pins']:,} | "
+                + " | ".join(f"{f[n + 'time_ms']:.1f}" for n in ("none_", "all_", "pytorch_", "hindsight_", ""))
+                + " |",
+                flush=True,
+            )
     if out:
         with open(out, "w", encoding="utf-8") as f:
             json.dump(found, f)

@@ -27,7 +27,9 @@ def threads(pid):
     """CPU seconds by name of the thread."""
     ret = {}
     for tid in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{tid}/schedstat", encoding="ascii") as f, open(f"/proc/{pid}/task/{tid}/comm", encoding="ascii") as name:
+        with open(f"/proc/{pid}/task/{tid}/schedstat", encoding="ascii") as f, open(
+            f"/proc/{pid}/task/{tid}/comm", encoding="ascii"
+        ) as name:
             ret[name.read().strip()] = int(f.read().split()[0]) / 1e9
     return ret
 
@@ -50,14 +52,33 @@ def run(rate, seconds):
         bench = Bench(folder, True)
         try:
             sock = bench.path("sock")
-            daemon = bench.daemon("--socket", sock, "--shm-root", folder, "--tt-shm-version", "off", "--max-overhead", "0")
-            flood = bench.target(standin("ttflood"), "--rate", str(rate), "--seconds", str(seconds), "--batch", "128", env=tt_env("e2b48"))
+            daemon = bench.daemon(
+                "--socket", sock, "--shm-root", folder, "--tt-shm-version", "off", "--max-overhead", "0"
+            )
+            flood = bench.target(
+                standin("ttflood"),
+                "--rate",
+                str(rate),
+                "--seconds",
+                str(seconds),
+                "--batch",
+                "128",
+                env=tt_env("e2b48"),
+            )
             retry(20, lambda: api(sock, "/v1/probes")["objects"][0])
             time.sleep(1)
-            subs = [bench.target(standin("libttmon_programs"), "-c", *(("-p", str(flood.pid)) if i == 0 else ()), sock) for i in range(FOUR + 1)]
+            subs = [
+                bench.target(standin("libttmon_programs"), "-c", *(("-p", str(flood.pid)) if i == 0 else ()), sock)
+                for i in range(FOUR + 1)
+            ]
             time.sleep(0.5)
             pid = daemon.proc.pid
-            told, before, cpu, lost_before = head(sock)["next"] - 1, threads(pid), [asked(s)["cpu_s"] for s in subs], lost(sock)
+            told, before, cpu, lost_before = (
+                head(sock)["next"] - 1,
+                threads(pid),
+                [asked(s)["cpu_s"] for s in subs],
+                lost(sock),
+            )
             flood_before = sum(threads(flood.pid).values())
             begin = time.monotonic()
             flood.go()
@@ -74,7 +95,9 @@ def run(rate, seconds):
             end = time.monotonic() + 20
             while True:
                 stats = [asked(s) for s in subs]
-                exact = stats[0]["runs"] == sent["sent"] - gone and all(s["runs"] + s["missed"] + s["earlier"] == all_told for s in stats[1:])
+                exact = stats[0]["runs"] == sent["sent"] - gone and all(
+                    s["runs"] + s["missed"] + s["earlier"] == all_told for s in stats[1:]
+                )
                 if exact or time.monotonic() > end:
                     break
                 time.sleep(0.2)
@@ -82,13 +105,19 @@ def run(rate, seconds):
             names = {"hot": share.pop("ttmond-hot"), "cold": share.pop("ttmond"), "others": sum(share.values())}
             four = stats[:FOUR]
             exact = exact and not any(s["out_of_order"] for s in stats)
-            print(f"programs_{rate}: sent {sent['sent']} in {sent['seconds']:.2f} s ({sent['sent'] / sent['seconds']:.0f}/s), lost {gone} before the daemon, "
-                  f"told {all_told - told}, heard by the four {[s['runs'] for s in four]}, missed "
-                  f"{[s['missed'] + s['earlier'] for s in four]}, the stopped one heard {stats[-1]['runs']}, missed {stats[-1]['missed']} (connects {stats[-1]['connects']}); "
-                  f"all books exact: {exact}", flush=True)
-            print(f"programs_{rate}_cpu: hot {names['hot']:.3f}, cold {names['cold']:.3f}, others {names['others']:.3f}, "
-                  f"a subscriber {sum(s['cpu_s'] - c for s, c in zip(four, cpu)) / FOUR / took:.3f}, sender with its probes {flood_cpu / took:.3f}, "
-                  f"load average {os.getloadavg()[0]:.1f}", flush=True)
+            print(
+                f"programs_{rate}: sent {sent['sent']} in {sent['seconds']:.2f} s ({sent['sent'] / sent['seconds']:.0f}/s), lost {gone} before the daemon, "
+                f"told {all_told - told}, heard by the four {[s['runs'] for s in four]}, missed "
+                f"{[s['missed'] + s['earlier'] for s in four]}, the stopped one heard {stats[-1]['runs']}, missed {stats[-1]['missed']} (connects {stats[-1]['connects']}); "
+                f"all books exact: {exact}",
+                flush=True,
+            )
+            print(
+                f"programs_{rate}_cpu: hot {names['hot']:.3f}, cold {names['cold']:.3f}, others {names['others']:.3f}, "
+                f"a subscriber {sum(s['cpu_s'] - c for s, c in zip(four, cpu)) / FOUR / took:.3f}, sender with its probes {flood_cpu / took:.3f}, "
+                f"load average {os.getloadavg()[0]:.1f}",
+                flush=True,
+            )
             flood.go()
             flood.finish()
             return exact and not any(s["missed"] or s["earlier"] for s in four) and gone == 0

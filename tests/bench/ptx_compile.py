@@ -29,6 +29,7 @@ def main():
         sys.exit("no ptxas: nvidia-cuda-toolkit or NVIDIA's own is needed")
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
     with tempfile.TemporaryDirectory() as folder:
+
         def path(name):
             return os.path.join(folder, name)
 
@@ -55,15 +56,20 @@ def main():
                 times["start"].append(seconds(assemble("empty.ptx", "empty.o", "-c")))
                 times["plain"].append(seconds(assemble("plain.ptx", "plain.cubin")))
                 times["whole"].append(seconds(assemble(f"{how}.ptx", "whole.cubin")))
-                times["apart"].append(seconds(
-                    assemble(f"{how}+apart.ptx", "kernels.o", "-c"),
-                    assemble(f"{how}+apart.ptx.recorder", "recorder.o", "-c", "-maxrregcount=40"),
-                    [NVLINK, ARCH, path("kernels.o"), path("recorder.o"), "-o", path("apart.cubin")]))
+                times["apart"].append(
+                    seconds(
+                        assemble(f"{how}+apart.ptx", "kernels.o", "-c"),
+                        assemble(f"{how}+apart.ptx.recorder", "recorder.o", "-c", "-maxrregcount=40"),
+                        [NVLINK, ARCH, path("kernels.o"), path("recorder.o"), "-o", path("apart.cubin")],
+                    )
+                )
             start, plain, whole, apart = (statistics.median(times[k]) for k in ("start", "plain", "whole", "apart"))
             plain, whole, apart = plain - start, whole - start, apart - 3 * start
-            print(f"  {how}: plain {plain * 1000:.0f} ms; "
-                  f"recorder in the text {whole * 1000:.0f} ms ({whole / plain:.1f} times); "
-                  f"linked {apart * 1000:.0f} ms ({apart / plain:.1f} times)")
+            print(
+                f"  {how}: plain {plain * 1000:.0f} ms; "
+                f"recorder in the text {whole * 1000:.0f} ms ({whole / plain:.1f} times); "
+                f"linked {apart * 1000:.0f} ms ({apart / plain:.1f} times)"
+            )
 
 
 main()

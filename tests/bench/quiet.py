@@ -26,7 +26,17 @@ sys.path.insert(0, os.path.join(TOP, "tests", "e2e"))
 # pylint: disable=wrong-import-position
 from tt_host import Unix  # noqa: E402
 
-LOADS = ("idle", "copies-0.1", "copies-1", "copies-5", "copies-100", "copies-2000", "copies-100000", "switches-100000", "build")
+LOADS = (
+    "idle",
+    "copies-0.1",
+    "copies-1",
+    "copies-5",
+    "copies-100",
+    "copies-2000",
+    "copies-100000",
+    "switches-100000",
+    "build",
+)
 GOALS = {"idle": 0.3, "copies-2000": 0.6, "build": 0.6}
 
 
@@ -72,8 +82,12 @@ def start_load(load, seconds, folder):
         if not os.path.exists(tree):
             subprocess.run(["git", "clone", "-q", TOP, tree], check=True)
         # More than once where it takes less than the measurement.
-        argv = ["sh", "-c", f"end=$(($(date +%s) + {int(seconds) + 6})); while [ $(date +%s) -lt $end ]; do make -C {tree} -s clean; "
-                f"timeout $((end - $(date +%s) + 1)) make -C {tree} -s -j2 >/dev/null 2>&1; done"]
+        argv = [
+            "sh",
+            "-c",
+            f"end=$(($(date +%s) + {int(seconds) + 6})); while [ $(date +%s) -lt $end ]; do make -C {tree} -s clean; "
+            f"timeout $((end - $(date +%s) + 1)) make -C {tree} -s -j2 >/dev/null 2>&1; done",
+        ]
     else:
         argv = [os.path.join(OUT, "tests/standin/pace"), load.split("-")[1], str(seconds + 6)]
     return subprocess.Popen(argv, stdout=subprocess.DEVNULL, start_new_session=True)
@@ -81,8 +95,11 @@ def start_load(load, seconds, folder):
 
 def start_daemon(ttmond, folder):
     sock = os.path.join(folder, "sock")
-    return sock, subprocess.Popen([ttmond, "--socket", sock, "--listen-address", "none", "--shm-root", folder, "--tt-shm-version", "off", "-q"],
-                                  stderr=subprocess.PIPE, text=True)
+    return sock, subprocess.Popen(
+        [ttmond, "--socket", sock, "--listen-address", "none", "--shm-root", folder, "--tt-shm-version", "off", "-q"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def difference(a, b, said, floor, busy):
@@ -92,9 +109,19 @@ def difference(a, b, said, floor, busy):
     own = {n: [now - was for now, was in zip(row, a[1].get(n, [0, 0]))] for n, row in b[1].items()}
     bpf = {n: (ns - a[2][n][0]) / host for n, (ns, _) in b[2].items()}
     all_own = sum(ns for ns, _ in own.values()) / host
-    return {"all": all_own + sum(bpf.values()), "daemon": all_own, "hot": own["ttmond-hot"][0] / host, "cold": own["cold"][0] / host,
-            "bpf": sum(bpf.values()), "hot_wakes": own["ttmond-hot"][1] / took, "cold_wakes": own["cold"][1] / took, "floor": floor,
-            "host": busy / host, "families": bpf, "reduced": re.findall(r"over budget \(.*\): (.*?)(?:, which.*,)? is only counted", said)}
+    return {
+        "all": all_own + sum(bpf.values()),
+        "daemon": all_own,
+        "hot": own["ttmond-hot"][0] / host,
+        "cold": own["cold"][0] / host,
+        "bpf": sum(bpf.values()),
+        "hot_wakes": own["ttmond-hot"][1] / took,
+        "cold_wakes": own["cold"][1] / took,
+        "floor": floor,
+        "host": busy / host,
+        "families": bpf,
+        "reduced": re.findall(r"over budget \(.*\): (.*?)(?:, which.*,)? is only counted", said),
+    }
 
 
 def measure(ttmonds, load, seconds, folder):
@@ -110,7 +137,9 @@ def measure(ttmonds, load, seconds, folder):
         time.sleep(2)
         work = start_load(load, seconds, folder)
         time.sleep(3)
-        wake = subprocess.Popen([os.path.join(OUT, "tests/bench/bench_wake"), "15", str(int(seconds))], stdout=subprocess.PIPE, text=True)
+        wake = subprocess.Popen(
+            [os.path.join(OUT, "tests/bench/bench_wake"), "15", str(int(seconds))], stdout=subprocess.PIPE, text=True
+        )
         a, busy = [sample(d.pid, sock) for sock, d in daemons], busy_ns()
         time.sleep(seconds)
         b, busy = [sample(d.pid, sock) for sock, d in daemons], busy_ns() - busy
@@ -131,11 +160,13 @@ def tell(load, ttmond, rows):
     families = {n: statistics.median(r["families"][n] for r in rows) for n in rows[0]["families"]}
     alls = [r["all"] for r in rows]
     goal = f", GOAL RATIO {med['all'] / GOALS[load]:.2f}" if load in GOALS else ""
-    print(f"{load:14} {os.path.basename(ttmond)}: {med['all']:.2f} % of the host ({min(alls):.2f} to {max(alls):.2f}): daemon {med['daemon']:.2f} "
-          f"(hot {med['hot']:.2f}, cold {med['cold']:.2f}), BPF {med['bpf']:.2f} "
-          f"({', '.join(f'{n} {x:.2f}' for n, x in families.items() if x > 0.005)}); wake-ups/s hot {med['hot_wakes']:.0f}, cold {med['cold_wakes']:.0f}; "
-          f"waking alone {med['floor']:.2f}; host {med['host']:.0f} % busy; reduced: {'; '.join(sorted({x for r in rows for x in r['reduced']})) or 'nothing'}{goal}",
-          flush=True)
+    print(
+        f"{load:14} {os.path.basename(ttmond)}: {med['all']:.2f} % of the host ({min(alls):.2f} to {max(alls):.2f}): daemon {med['daemon']:.2f} "
+        f"(hot {med['hot']:.2f}, cold {med['cold']:.2f}), BPF {med['bpf']:.2f} "
+        f"({', '.join(f'{n} {x:.2f}' for n, x in families.items() if x > 0.005)}); wake-ups/s hot {med['hot_wakes']:.0f}, cold {med['cold_wakes']:.0f}; "
+        f"waking alone {med['floor']:.2f}; host {med['host']:.0f} % busy; reduced: {'; '.join(sorted({x for r in rows for x in r['reduced']})) or 'nothing'}{goal}",
+        flush=True,
+    )
     return med["all"]
 
 

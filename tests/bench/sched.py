@@ -19,7 +19,12 @@ STATS = "/proc/sys/kernel/bpf_stats_enabled"
 
 
 def ask(sock, command):
-    out = subprocess.run([os.path.join(OUT, "bin/ttmon"), command, "--json", "--socket", sock], capture_output=True, text=True, check=False)
+    out = subprocess.run(
+        [os.path.join(OUT, "bin/ttmon"), command, "--json", "--socket", sock],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return json.loads(out.stdout)
 
 
@@ -39,8 +44,15 @@ def rss_kib(pid):
 
 def sample(pid, sock):
     status, probes = ask(sock, "status"), ask(sock, "probes")
-    return {"t": time.monotonic(), "cpu": cpu_ns(pid), "bpf": sum(p["run_ns"] for p in probes["programs"]),
-            "switches": status["cpu"]["switches"], "events": status["events"]["decoded"], "rss": rss_kib(pid), "status": status}
+    return {
+        "t": time.monotonic(),
+        "cpu": cpu_ns(pid),
+        "bpf": sum(p["run_ns"] for p in probes["programs"]),
+        "switches": status["cpu"]["switches"],
+        "events": status["events"]["decoded"],
+        "rss": rss_kib(pid),
+        "status": status,
+    }
 
 
 def main():
@@ -51,11 +63,31 @@ def main():
         sock = os.path.join(folder, "sock")
         with open(STATS, "w", encoding="ascii") as f:
             f.write("1")
-        daemon = subprocess.Popen([os.path.join(OUT, "bin/ttmond"), "--socket", sock, "--max-overhead", "0", "--listen-address", "none", "--shm-slots", "128", "--shm-root", folder,
-                                   "--tt-shm-version", "off", "--quiet", "--log-level", "error"])
+        daemon = subprocess.Popen(
+            [
+                os.path.join(OUT, "bin/ttmond"),
+                "--socket",
+                sock,
+                "--max-overhead",
+                "0",
+                "--listen-address",
+                "none",
+                "--shm-slots",
+                "128",
+                "--shm-root",
+                folder,
+                "--tt-shm-version",
+                "off",
+                "--quiet",
+                "--log-level",
+                "error",
+            ]
+        )
         try:
             time.sleep(2)
-            load = subprocess.Popen([os.path.join(OUT, "tests/standin/load"), "switch", str(seconds + 4)], stdout=subprocess.DEVNULL)
+            load = subprocess.Popen(
+                [os.path.join(OUT, "tests/standin/load"), "switch", str(seconds + 4)], stdout=subprocess.DEVNULL
+            )
             time.sleep(2)
             a = sample(daemon.pid, sock)
             time.sleep(seconds)
@@ -70,11 +102,19 @@ def main():
     rate = (b["switches"] - a["switches"]) / (b["t"] - a["t"])
     bpf, user = (b["bpf"] - a["bpf"]) / host * 100, (b["cpu"] - a["cpu"]) / host * 100
     cpu = b["status"]["cpu"]
-    print(f"{rate:,.0f} switches/s, {(b['events'] - a['events']) / (b['t'] - a['t']):,.0f} records/s on {os.cpu_count()} CPUs")
-    print(f"share of the host: BPF {bpf:.2f} %, daemon {user:.2f} %; at 100,000 switches/s BPF {bpf * 1e5 / rate:.2f} %, together "
-          f"{bpf * 1e5 / rate + user:.2f} % (goal 0.6)")
-    print(f"memory beside the rings: {b['rss'] / 1024:.1f} MiB, {(b['rss'] - a['rss']):+d} KiB in {seconds:.0f} s (goal 64 MiB)")
-    print(f"slots: {cpu['exact']:,} of {cpu['slots']:,} add up exactly, missing {cpu['missing_ns']} ns, lost {sum(b['status']['events']['lost'].values())}")
+    print(
+        f"{rate:,.0f} switches/s, {(b['events'] - a['events']) / (b['t'] - a['t']):,.0f} records/s on {os.cpu_count()} CPUs"
+    )
+    print(
+        f"share of the host: BPF {bpf:.2f} %, daemon {user:.2f} %; at 100,000 switches/s BPF {bpf * 1e5 / rate:.2f} %, together "
+        f"{bpf * 1e5 / rate + user:.2f} % (goal 0.6)"
+    )
+    print(
+        f"memory beside the rings: {b['rss'] / 1024:.1f} MiB, {(b['rss'] - a['rss']):+d} KiB in {seconds:.0f} s (goal 64 MiB)"
+    )
+    print(
+        f"slots: {cpu['exact']:,} of {cpu['slots']:,} add up exactly, missing {cpu['missing_ns']} ns, lost {sum(b['status']['events']['lost'].values())}"
+    )
     return 0
 
 

@@ -73,11 +73,28 @@ def run(folder, allocations):
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
-    target = subprocess.Popen([os.path.join(OUT, "tests/standin/scen"), "--wait", "live", str(allocations)], stdin=subprocess.PIPE,
-                              stdout=subprocess.PIPE, text=True)
+    target = subprocess.Popen(
+        [os.path.join(OUT, "tests/standin/scen"), "--wait", "live", str(allocations)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     target.stdout.readline()
-    daemon = subprocess.Popen([os.path.join(OUT, "bin/ttmond"), "--pid", str(target.pid), "--cpu", "on", "--listen-address",
-                               f"127.0.0.1:{port}", "--quiet", "--log-level", "error"], cwd=folder)
+    daemon = subprocess.Popen(
+        [
+            os.path.join(OUT, "bin/ttmond"),
+            "--pid",
+            str(target.pid),
+            "--cpu",
+            "on",
+            "--listen-address",
+            f"127.0.0.1:{port}",
+            "--quiet",
+            "--log-level",
+            "error",
+        ],
+        cwd=folder,
+    )
     try:
         time.sleep(2)
         target.stdin.write("\n")

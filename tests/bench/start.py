@@ -53,7 +53,9 @@ def kill_helpers():
 
 def run(args):
     start = time.perf_counter()
-    done = subprocess.run(args, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+    done = subprocess.run(
+        args, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False
+    )
     took = (time.perf_counter() - start) * 1e3
     if done.returncode:
         sys.exit(f"{' '.join(args)}: {done.returncode} {done.stderr.decode()[-300:]}")
@@ -105,21 +107,31 @@ def report(name, seen, daemons):
 
     def line(key, what, goal=False):
         more = middle[key] - bare
-        print(f"start_{name}_{what}: {middle[key]:.0f} ms ({min(seen[key]):.0f} to {max(seen[key]):.0f}), floor {bare:.1f} ms (bare), "
-              f"{more:.0f} ms more" + (f", GOAL {GOAL_MS} ms: {'met' if more <= GOAL_MS else 'MISSED'}" if goal else ""), flush=True)
+        print(
+            f"start_{name}_{what}: {middle[key]:.0f} ms ({min(seen[key]):.0f} to {max(seen[key]):.0f}), floor {bare:.1f} ms (bare), "
+            f"{more:.0f} ms more" + (f", GOAL {GOAL_MS} ms: {'met' if more <= GOAL_MS else 'MISSED'}" if goal else ""),
+            flush=True,
+        )
 
     for i, daemon in enumerate(daemons):
         line(f"traced {i}", "traced" if not i else f"traced_by_{daemon}", goal=name == "nothing")
-        print(f"left_{name}{'' if not i else '_by_' + daemon}: {middle[f'left {i}']:.0f} ms ({min(seen[f'left {i}']):.0f} to "
-              f"{max(seen[f'left {i}']):.0f}) after its end a helper was there")
-    print(f"left_{name}_killed: {middle['left killed']:.0f} ms ({min(seen['left killed']):.0f} to {max(seen['left killed']):.0f}), "
-          "the helpers killed at the end")
+        print(
+            f"left_{name}{'' if not i else '_by_' + daemon}: {middle[f'left {i}']:.0f} ms ({min(seen[f'left {i}']):.0f} to "
+            f"{max(seen[f'left {i}']):.0f}) after its end a helper was there"
+        )
+    print(
+        f"left_{name}_killed: {middle['left killed']:.0f} ms ({min(seen['left killed']):.0f} to {max(seen['left killed']):.0f}), "
+        "the helpers killed at the end"
+    )
     line("no-mmap", "traced_no_mmap")
     line("again", "traced_right_after_another")
     line("bare while left", "bare_while_links_are_left")
     if "getppid after" in middle:
-        print(f"left_{name}_getppid: {middle['getppid while left']:.0f} ns while links are left, floor {middle['getppid after']:.0f} ns "
-              f"(afterwards), RATIO {middle['getppid while left'] / middle['getppid after']:.2f}", flush=True)
+        print(
+            f"left_{name}_getppid: {middle['getppid while left']:.0f} ns while links are left, floor {middle['getppid after']:.0f} ns "
+            f"(afterwards), RATIO {middle['getppid while left'] / middle['getppid after']:.2f}",
+            flush=True,
+        )
 
 
 def main():

@@ -73,8 +73,12 @@ def main():
         subprocess.run([e2e.TTMON, "view", db, "-o", page], check=True)
         took = time.monotonic() - start
         size = os.path.getsize(page)
-        print(f"{n:,} allocations, database {os.path.getsize(db) / 1e6:.1f} MB: page written in {took:.2f} s, ttmon db show {floor:.2f} s, ratio {took / floor:.2f}")
-        print(f"  page {size / 1e6:.2f} MB, {size / n:.0f} bytes an allocation (goal 6 MB){' MISSED' if size > 6e6 else ''}")
+        print(
+            f"{n:,} allocations, database {os.path.getsize(db) / 1e6:.1f} MB: page written in {took:.2f} s, ttmon db show {floor:.2f} s, ratio {took / floor:.2f}"
+        )
+        print(
+            f"  page {size / 1e6:.2f} MB, {size / n:.0f} bytes an allocation (goal 6 MB){' MISSED' if size > 6e6 else ''}"
+        )
         try:
             with browser.Browser(1280, 800) as b:
                 loads, floors = [], []
@@ -82,10 +86,14 @@ def main():
                     floors.append(load(b, empty))
                     loads.append(load(b, page))
                 ms, floor = statistics.median(loads), statistics.median(floors)
-                print(f"  first picture after {ms:.0f} ms, an empty page {floor:.0f} ms, ratio {ms / floor:.1f} (goal 1000 ms){' MISSED' if ms > 1000 else ''}")
+                print(
+                    f"  first picture after {ms:.0f} ms, an empty page {floor:.0f} ms, ratio {ms / floor:.1f} (goal 1000 ms){' MISSED' if ms > 1000 else ''}"
+                )
                 mine, p95 = rate(b.eval(FRAMES % "document.getElementById('plot').chart"))
                 none, _ = rate(b.eval(FRAMES % "null"))
-                print(f"  {mine:.0f} pictures a second, 95 % of them at {p95:.0f} or more; nothing drawn {none:.0f}, ratio {mine / none:.2f} (goal 30){' MISSED' if mine < 30 else ''}")
+                print(
+                    f"  {mine:.0f} pictures a second, 95 % of them at {p95:.0f} or more; nothing drawn {none:.0f}, ratio {mine / none:.2f} (goal 30){' MISSED' if mine < 30 else ''}"
+                )
                 if b.console:
                     sys.exit(f"the page says: {b.console}")
         except e2e.Skip as why:

@@ -169,7 +169,7 @@ def test_old_databases(bench):
 def test_hostile_labels(bench):
     """What cannot be read is counted as lost, the rest is kept as far as it goes, and nothing reaches the terminal."""
     out, db, _ = bench.trace([standin("steps"), "hostile"])
-    eq("labels", labels(db, last_json(out)["pid"]), ["\x1b[31m\x07\r\n\"\\\ufffd\ufffd", "L" * 63, "", "", "last"])
+    eq("labels", labels(db, last_json(out)["pid"]), ['\x1b[31m\x07\r\n"\\\ufffd\ufffd', "L" * 63, "", "", "last"])
     eq("lost", db["completeness"]["lost"]["read_failed"], 3)
     eq("identity", db["completeness"]["identity"], True)
     text = tool("db", "show", bench.path("db.json"), "--period", "last") + tool(

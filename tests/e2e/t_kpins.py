@@ -186,7 +186,7 @@ def test_what_only_the_calls_say(bench):
 def test_a_command(bench):
     """Under -- CMD: the summary has the kernel's view of the time when most was pinned."""
     env = {"LD_LIBRARY_PATH": standin("lib")}
-    script = PINNER.replace('sys.stdin.readline()', '__import__("time").sleep(1.2)')
+    script = PINNER.replace("sys.stdin.readline()", '__import__("time").sleep(1.2)')
     daemon = bench.daemon(
         cmd=[sys.executable, "-c", script, "32", "0", "", standin("lib/libcudart.so.13")], env=env, wait=False
     )

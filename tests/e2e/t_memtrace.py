@@ -538,7 +538,7 @@ def test_nothing(bench):
 
 def test_hostile(bench):
     """Names that a terminal or a reader of JSON would obey; lines that are torn; nothing is lost around them."""
-    name = "void evil\x1b]0;x\x07<\"\\>\x9b31m(int) - grid size 1,1,1 \u202e"
+    name = 'void evil\x1b]0;x\x07<"\\>\x9b31m(int) - grid size 1,1,1 \u202e'
     lines = known_trace(name)
     lines.insert(5, lines[6][:300])
     lines.insert(9, "MEMTRACE: CTX 0x")

@@ -12,67 +12,69 @@ import subprocess
 from e2e import CUDA_LIB, TOP, Skip, eq, kernel, timeout, true
 from real_libs import libraries
 
-VERBS = re.compile(r"Alloc|Malloc|Array(3D)?Create|MemCreate|PoolCreate|Import|Free|ArrayDestroy|MemRelease|PoolDestroy|"
-                   r"MemTrim|TrimTo|cpy|Cop(y|ies)|Prefetch|Discard|Decompress|Launch|Synchron|Regist|Map|"
-                   r"Ipc(Open|Close)Mem|Managed|WriteValue|BatchMemOp")
+VERBS = re.compile(
+    r"Alloc|Malloc|Array(3D)?Create|MemCreate|PoolCreate|Import|Free|ArrayDestroy|MemRelease|PoolDestroy|"
+    r"MemTrim|TrimTo|cpy|Cop(y|ies)|Prefetch|Discard|Decompress|Launch|Synchron|Regist|Map|"
+    r"Ipc(Open|Close)Mem|Managed|WriteValue|BatchMemOp"
+)
 
 # Patterns of names without "_ptds" and "_ptsz".
 NO_PROBE = {
-    "waits like cudaDeviceSynchronize, and is what nobody calls since CUDA 4":
-        "cudaThreadSynchronize",
-    "asks or changes an attribute":
-        "cudaGraphMem*NodeGetParams cuGraphMem*NodeGetParams cuMemGetAllocation* "
-        "cudaGraphKernelNodeCopyAttributes cuGraphKernelNodeCopyAttributes cudaStreamCopyAttributes "
-        "cuStreamCopyAttributes cuLibraryGetManaged cudaLibraryGetManaged cuGraph*BatchMemOpNode*etParams "
-        "cudaGraphicsResourceSetMapFlags cuGraphicsResourceSetMapFlags* cudaGLSetBufferObjectMapFlags "
-        "cuGLSetBufferObjectMapFlags",
-    "registers code, a variable or a callback, not memory of the program":
-        "__cudaRegister* cudaDeviceRegisterAsyncNotification cuDeviceRegisterAsyncNotification "
-        "cudaLogsRegisterCallback cuLogsRegisterCallback",
-    "goes on into cudaLaunchKernel by a jump, which is probed (test_launches_by_nvcc)":
-        "__cudaLaunchKernel",
-    "runs a function on the host":
-        "cudaLaunchHostFunc* cuLaunchHostFunc*",
-    "an array has a handle and no address: no copy can be told to be one of its bytes":
-        "cudaMalloc3DArray cudaMallocArray cudaMallocMipmappedArray cudaFreeArray cudaFreeMipmappedArray "
-        "cuArrayCreate* cuArray3DCreate* cuArrayDestroy cuMipmappedArrayCreate cuMipmappedArrayDestroy "
-        "cuMemMapArrayAsync",
-    "memory of a graph has no address before the graph is launched, which is counted":
-        "cudaGraphAddMemAllocNode cudaGraphAddMemFreeNode cuGraphAddMemAllocNode cuGraphAddMemFreeNode",
-    "memory of a graphics library":
-        "cuda*GL*BufferObject* cu*GL*BufferObject* cudaGraphics*Register* cuGraphics*Register* "
-        "cudaGraphics*Map* cuGraphics*Map*",
-    "memory that another process or library made":
-        "cudaImportExternal* cuImportExternal* cudaExternalMemoryGetMapped* cuExternalMemoryGetMapped* "
-        "cudaIpc*MemHandle cuIpc*MemHandle* cudaMemPoolImport* cuMemPoolImport* "
-        "cuMemImportFromShareableHandle",
-    "an address range or a handle, which is memory once it is mapped (cuMemMap)":
-        "cuMemAddressFree cuMemRelease cuMemRetainAllocationHandle",
-    "the pool's memory went with its frees":
-        "cudaMemPoolDestroy cuMemPoolDestroy cudaMemPoolTrimTo cuMemPoolTrimTo cudaDeviceGraphMemTrim "
-        "cuDeviceGraphMemTrim",
-    "drops what is in memory and moves nothing":
-        "cudaMemDiscardBatchAsync cuMemDiscardBatchAsync",
-    "the decompressing engine's work is no copy of the bytes":
-        "cuMemBatchDecompressAsync",
-    "a word":
-        "cuStreamWriteValue* cuStreamBatchMemOp* cuGraphAddBatchMemOpNode",
-    "describes a tensor":
-        "cuTensorMap*",
-    "the interface before CUDA 3.2, of 32-bit addresses":
-        "cuMemAllocPitch cuMemcpyHtoD cuMemcpyHtoDAsync cuMemcpyDtoH cuMemcpyDtoHAsync cuMemcpyDtoD "
-        "cuMemcpyDtoDAsync cuMemcpyDtoA cuMemcpyAtoD cuMemcpyHtoA cuMemcpyHtoAAsync cuMemcpyAtoH "
-        "cuMemcpyAtoHAsync cuMemcpyAtoA cuMemcpy2D cuMemcpy2DUnaligned cuMemcpy2DAsync cuMemcpy3D "
-        "cuMemcpy3DAsync",
+    "waits like cudaDeviceSynchronize, and is what nobody calls since CUDA 4": "cudaThreadSynchronize",
+    "asks or changes an attribute": "cudaGraphMem*NodeGetParams cuGraphMem*NodeGetParams cuMemGetAllocation* "
+    "cudaGraphKernelNodeCopyAttributes cuGraphKernelNodeCopyAttributes cudaStreamCopyAttributes "
+    "cuStreamCopyAttributes cuLibraryGetManaged cudaLibraryGetManaged cuGraph*BatchMemOpNode*etParams "
+    "cudaGraphicsResourceSetMapFlags cuGraphicsResourceSetMapFlags* cudaGLSetBufferObjectMapFlags "
+    "cuGLSetBufferObjectMapFlags",
+    "registers code, a variable or a callback, not memory of the program": "__cudaRegister* cudaDeviceRegisterAsyncNotification cuDeviceRegisterAsyncNotification "
+    "cudaLogsRegisterCallback cuLogsRegisterCallback",
+    "goes on into cudaLaunchKernel by a jump, which is probed (test_launches_by_nvcc)": "__cudaLaunchKernel",
+    "runs a function on the host": "cudaLaunchHostFunc* cuLaunchHostFunc*",
+    "an array has a handle and no address: no copy can be told to be one of its bytes": "cudaMalloc3DArray cudaMallocArray cudaMallocMipmappedArray cudaFreeArray cudaFreeMipmappedArray "
+    "cuArrayCreate* cuArray3DCreate* cuArrayDestroy cuMipmappedArrayCreate cuMipmappedArrayDestroy "
+    "cuMemMapArrayAsync",
+    "memory of a graph has no address before the graph is launched, which is counted": "cudaGraphAddMemAllocNode cudaGraphAddMemFreeNode cuGraphAddMemAllocNode cuGraphAddMemFreeNode",
+    "memory of a graphics library": "cuda*GL*BufferObject* cu*GL*BufferObject* cudaGraphics*Register* cuGraphics*Register* "
+    "cudaGraphics*Map* cuGraphics*Map*",
+    "memory that another process or library made": "cudaImportExternal* cuImportExternal* cudaExternalMemoryGetMapped* cuExternalMemoryGetMapped* "
+    "cudaIpc*MemHandle cuIpc*MemHandle* cudaMemPoolImport* cuMemPoolImport* "
+    "cuMemImportFromShareableHandle",
+    "an address range or a handle, which is memory once it is mapped (cuMemMap)": "cuMemAddressFree cuMemRelease cuMemRetainAllocationHandle",
+    "the pool's memory went with its frees": "cudaMemPoolDestroy cuMemPoolDestroy cudaMemPoolTrimTo cuMemPoolTrimTo cudaDeviceGraphMemTrim "
+    "cuDeviceGraphMemTrim",
+    "drops what is in memory and moves nothing": "cudaMemDiscardBatchAsync cuMemDiscardBatchAsync",
+    "the decompressing engine's work is no copy of the bytes": "cuMemBatchDecompressAsync",
+    "a word": "cuStreamWriteValue* cuStreamBatchMemOp* cuGraphAddBatchMemOpNode",
+    "describes a tensor": "cuTensorMap*",
+    "the interface before CUDA 3.2, of 32-bit addresses": "cuMemAllocPitch cuMemcpyHtoD cuMemcpyHtoDAsync cuMemcpyDtoH cuMemcpyDtoHAsync cuMemcpyDtoD "
+    "cuMemcpyDtoDAsync cuMemcpyDtoA cuMemcpyAtoD cuMemcpyHtoA cuMemcpyHtoAAsync cuMemcpyAtoH "
+    "cuMemcpyAtoHAsync cuMemcpyAtoA cuMemcpy2D cuMemcpy2DUnaligned cuMemcpy2DAsync cuMemcpy3D "
+    "cuMemcpy3DAsync",
 }
 EXEMPT = [(p, why) for why, patterns in NO_PROBE.items() for p in patterns.split()]
 
 
 def build_names(out):
     """The program that says which row each name is probed by."""
-    ours = [f"daemon/io/objects/{f}.c" for f in ("objects", "fnnames", "ttnames", "insn", "place", "python", "switches")]
-    subprocess.run([os.environ.get("CC", "cc"), "-D_GNU_SOURCE", "-I.", "-Iinclude", "-o", out, "tests/e2e/names.c",
-                    "lib/os/elf.c", "lib/base/names.c", *ours], cwd=TOP, check=True)
+    ours = [
+        f"daemon/io/objects/{f}.c" for f in ("objects", "fnnames", "ttnames", "insn", "place", "python", "switches")
+    ]
+    subprocess.run(
+        [
+            os.environ.get("CC", "cc"),
+            "-D_GNU_SOURCE",
+            "-I.",
+            "-Iinclude",
+            "-o",
+            out,
+            "tests/e2e/names.c",
+            "lib/os/elf.c",
+            "lib/base/names.c",
+            *ours,
+        ],
+        cwd=TOP,
+        check=True,
+    )
     return out
 
 
@@ -93,9 +95,11 @@ def goes_on(lib, name, to):
     shown = output("objdump", "-d", "--no-show-raw-insn", "--disassemble=" + name, lib)
     code = re.findall(r"^\s+[0-9a-f]+:\t(.*)$", shown, re.M)
     jumps = [i for i, text in enumerate(code) if re.match(rf"jmp\s+[0-9a-f]+ <{to}(@@.*)?>", text)]
-    before = code[:jumps[0]] if jumps else []
-    true(f"{lib}: {name} is {code[:8]}", jumps and len(before) < 8 and
-         all(re.match(r"(endbr64|push|pop|mov|nop)\b", text) for text in before))
+    before = code[: jumps[0]] if jumps else []
+    true(
+        f"{lib}: {name} is {code[:8]}",
+        jumps and len(before) < 8 and all(re.match(r"(endbr64|push|pop|mov|nop)\b", text) for text in before),
+    )
 
 
 def check(bench, lib):
@@ -141,8 +145,21 @@ def test_runtime_13_static(bench):
         raise Skip(f"no {archive}")
     with open(bench.path("main.c"), "w", encoding="ascii") as f:
         f.write("int main(void) { return 0; }\n")
-    subprocess.run(["cc", "-o", bench.path("program"), bench.path("main.c"), "-Wl,--whole-archive", archive,
-                    "-Wl,--no-whole-archive", "-pthread", "-ldl", "-lrt"], check=True)
+    subprocess.run(
+        [
+            "cc",
+            "-o",
+            bench.path("program"),
+            bench.path("main.c"),
+            "-Wl,--whole-archive",
+            archive,
+            "-Wl,--no-whole-archive",
+            "-pthread",
+            "-ldl",
+            "-lrt",
+        ],
+        check=True,
+    )
     check(bench, bench.path("program"))
 
 
@@ -191,7 +208,19 @@ def test_launches_by_nvcc(bench):
     with open(bench.path("k.cu"), "w", encoding="ascii") as f:
         f.write(KERNEL_CU)
     for runtime, stream in (("shared", "legacy"), ("static", "per-thread")):
-        subprocess.run([nvcc, "-arch=sm_80", "-cudart", runtime, "-default-stream", stream, "-o", bench.path("k"),
-                        bench.path("k.cu")], check=True)
+        subprocess.run(
+            [
+                nvcc,
+                "-arch=sm_80",
+                "-cudart",
+                runtime,
+                "-default-stream",
+                stream,
+                "-o",
+                bench.path("k"),
+                bench.path("k.cu"),
+            ],
+            check=True,
+        )
         _, db, _ = bench.trace([bench.path("k")], env={"LD_LIBRARY_PATH": CUDA_LIB})
         eq(f"{runtime} runtime, {stream} stream: launches", db["summary"]["launches"], 7)

@@ -193,7 +193,7 @@ def test_probed_ahead(bench):
     """
     private_mounts()
     made = (
-        "mount -t tmpfs none /opt && mkdir -p /opt/conda/lib /opt/x/lib && cp \"$1\" /opt/conda/lib/libcudart.so.13 && mkfifo /opt/conda/lib/libcuda.so.1 && "
+        'mount -t tmpfs none /opt && mkdir -p /opt/conda/lib /opt/x/lib && cp "$1" /opt/conda/lib/libcudart.so.13 && mkfifo /opt/conda/lib/libcuda.so.1 && '
         "ln -s /proc/self/root/etc/passwd /opt/conda/lib/libcudart.so.99 && ln -s / /opt/loop && echo ready $$ && exec cat"
     )
     inside = bench.target("unshare", "-m", "sh", "-c", made, "sh", standin("lib/libcudart.so.13"))

@@ -135,7 +135,7 @@ def mapper(bench):
     script = (
         "mount -t tmpfs none /dev && mkdir /dev/tenstorrent && truncate -s 4096 /dev/tenstorrent/0 && exec "
         + sys.executable
-        + " -c 'import mmap, sys; f = open(\"/dev/tenstorrent/0\", \"r+b\"); m = mmap.mmap(f.fileno(), 4096);"
+        + ' -c \'import mmap, sys; f = open("/dev/tenstorrent/0", "r+b"); m = mmap.mmap(f.fileno(), 4096);'
         " print(flush=True); sys.stdin.read()'"
     )
     child = subprocess.Popen(["unshare", "-m", "sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)

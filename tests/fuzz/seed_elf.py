@@ -30,7 +30,9 @@ class Elf:
     def symbols(self, kind, syms, extra=()):
         strings, table = bytearray(1), bytearray(24)
         for name, at, bind, size in syms:
-            table += struct.pack("<IBBHQQ", len(strings), bind << 4 | FUNC, 0, 1 if at else 0, self.vaddr + at if at else 0, size)
+            table += struct.pack(
+                "<IBBHQQ", len(strings), bind << 4 | FUNC, 0, 1 if at else 0, self.vaddr + at if at else 0, size
+            )
             strings += name.encode() + b"\0"
         tags = bytearray()
         for tag, text in extra:
@@ -42,7 +44,14 @@ class Elf:
             self.section(b".dynamic", 6, bytes(tags) + bytes(16), strtab)
 
     def usdt(self, name, args, loc, sema, base):
-        desc = struct.pack("<QQQ", self.vaddr + loc, base, self.vaddr + sema if sema else 0) + b"ttmon\0" + name + b"\0" + args + b"\0"
+        desc = (
+            struct.pack("<QQQ", self.vaddr + loc, base, self.vaddr + sema if sema else 0)
+            + b"ttmon\0"
+            + name
+            + b"\0"
+            + args
+            + b"\0"
+        )
         note = struct.pack("<III", 8, len(desc), 3) + b"stapsdt\0" + desc
         self.section(b".note.stapsdt", 7, note + bytes(-len(note) % 4))
 
@@ -70,8 +79,17 @@ class Elf:
 def runtime():
     e = Elf()
     e.build_id()
-    e.symbols(11, [("cudaMalloc", 0x40, GLOBAL, 8), ("cudaMemcpyAsync_ptsz", 0x50, GLOBAL, 8), ("cudaFree", 0, GLOBAL, 0),
-                   ("cudaMemcpyBatchAsync", 0x60, GLOBAL, 0), ("my_alloc", 0x70, GLOBAL, 4)], [(14, "libcudart.so.13")])
+    e.symbols(
+        11,
+        [
+            ("cudaMalloc", 0x40, GLOBAL, 8),
+            ("cudaMemcpyAsync_ptsz", 0x50, GLOBAL, 8),
+            ("cudaFree", 0, GLOBAL, 0),
+            ("cudaMemcpyBatchAsync", 0x60, GLOBAL, 0),
+            ("my_alloc", 0x70, GLOBAL, 4),
+        ],
+        [(14, "libcudart.so.13")],
+    )
     e.symbols(2, [("cudaMalloc", 0x40, GLOBAL, 8), ("f", 0x80, LOCAL, 0), ("cudaHostAlloc@@V", 0x90, LOCAL, 16)])
     return e.file()
 
@@ -81,15 +99,25 @@ def stubs():
     e = Elf()
     stub = bytes.fromhex("813d7e34930100ba1c32740cff25a6b18301660f1f440000b804000000c39090")
     at = e.put(stub * 3 + b"\xe9" + struct.pack("<i", -59))
-    e.symbols(11, [("cuMemHostAlloc", at, GLOBAL, 30), ("cuMemFreeHost", at + 32, GLOBAL, 30), ("cuMemAlloc_v2", at + 64, GLOBAL, 30)],
-              [(14, "libcuda.so.1")])
+    e.symbols(
+        11,
+        [
+            ("cuMemHostAlloc", at, GLOBAL, 30),
+            ("cuMemFreeHost", at + 32, GLOBAL, 30),
+            ("cuMemAlloc_v2", at + 64, GLOBAL, 30),
+        ],
+        [(14, "libcuda.so.1")],
+    )
     return e.file()
 
 
 def driver():
     e = Elf(0)
-    e.symbols(11, [("cuMemcpyHtoD_v2_ptds", 0x40, GLOBAL, 8), ("cuMemAlloc_v2", 0x50, GLOBAL, 8), ("cuCtxCreate_v4", 0x60, 2, 8)],
-              [(14, "libcuda.so.1")])
+    e.symbols(
+        11,
+        [("cuMemcpyHtoD_v2_ptds", 0x40, GLOBAL, 8), ("cuMemAlloc_v2", 0x50, GLOBAL, 8), ("cuCtxCreate_v4", 0x60, 2, 8)],
+        [(14, "libcuda.so.1")],
+    )
     return e.file()
 
 

@@ -48,14 +48,28 @@ def seeds():
     yield "affine", put(0, 0, record(1, 0xFFFFFFFF) + record(1, 1)) + put(1, 0, record(1, 0xF0)) + piece(READ, 0)
     yield "list", put(0, 0, record(2, 0xFF) + struct.pack("<8Q", *range(100, 108))) + piece(READ, 0)
     yield "lost", put(1, 0, record(3, 0) + record(1, 3)) + piece(READ, 0)
-    yield "lap", b"".join(put(0, i, record(1, 3)) for i in range(16)) + piece(READ, 0) + put(0, 0, record(1, 3, lap=1)) + piece(READ, 0)
+    yield "lap", b"".join(put(0, i, record(1, 3)) for i in range(16)) + piece(READ, 0) + put(
+        0, 0, record(1, 3, lap=1)
+    ) + piece(READ, 0)
     yield "bad-tag", put(0, 0, b"\x41" * 64) + piece(READ, 0)
     yield "unknown", put(0, 0, record(1, 3, site=9) + record(1, 3, launch=99) + record(1, 0)) + piece(READ, 0)
-    yield "site", entries(entry(SITE, struct.pack("<IIIBBBB", 5, 1, 2, 2, 1, 8, 0), (b"k2", b"st.shared.u64", b"a.cu", b"m"))) + put(0, 0, record(1, 3, site=5, space=2))
-    yield "launch", entries(entry(LAUNCH, struct.pack("<IIQQ6III", 7, 0, 1, 2, 1, 1, 1, 32, 1, 1, 2, 40), (b"k3",))) + put(0, 0, record(1, 3, launch=7))
-    yield "kernel", entries(*[entry(KERNEL, struct.pack("<QQII", i, 1, 2, 0), (b"k", b"m", b"no PTX" * i)) for i in range(3)])
-    yield "agg", entries(*[entry(AGG, struct.pack("<II138Q", 0, 0, 0, *[i + j % 3 for j in range(137)])) for i in range(2)])
-    yield "touch", entries(entry(TOUCH, struct.pack("<4Q", 4096, 4096, 1, 0)), entry(LOST, struct.pack("<QQ", 3, 1)), entry(NOTE, b"", (b"a \033 note",)))
+    yield "site", entries(
+        entry(SITE, struct.pack("<IIIBBBB", 5, 1, 2, 2, 1, 8, 0), (b"k2", b"st.shared.u64", b"a.cu", b"m"))
+    ) + put(0, 0, record(1, 3, site=5, space=2))
+    yield "launch", entries(
+        entry(LAUNCH, struct.pack("<IIQQ6III", 7, 0, 1, 2, 1, 1, 1, 32, 1, 1, 2, 40), (b"k3",))
+    ) + put(0, 0, record(1, 3, launch=7))
+    yield "kernel", entries(
+        *[entry(KERNEL, struct.pack("<QQII", i, 1, 2, 0), (b"k", b"m", b"no PTX" * i)) for i in range(3)]
+    )
+    yield "agg", entries(
+        *[entry(AGG, struct.pack("<II138Q", 0, 0, 0, *[i + j % 3 for j in range(137)])) for i in range(2)]
+    )
+    yield "touch", entries(
+        entry(TOUCH, struct.pack("<4Q", 4096, 4096, 1, 0)),
+        entry(LOST, struct.pack("<QQ", 3, 1)),
+        entry(NOTE, b"", (b"a \033 note",)),
+    )
     yield "cut", piece(DICT, USED, struct.pack("<IHH", 4096, SITE, 0)) + piece(KNOWN, 16)
     yield "empty", b""
 

@@ -11,8 +11,26 @@ PTX = b".version 9.0\n.target sm_%d\n.address_size 64\n.visible .entry k() { ret
 
 def entry(kind, arch, payload, flags=0x11, plain=0):
     payload += b"\0" * (-len(payload) % 8)
-    return struct.pack("<HHIQIIHHIIIQQQ", kind, 0x101, 64, len(payload), len(payload) if plain else 0, 0, 0, 9, arch, 0, 0, flags, 0,
-                       plain) + payload
+    return (
+        struct.pack(
+            "<HHIQIIHHIIIQQQ",
+            kind,
+            0x101,
+            64,
+            len(payload),
+            len(payload) if plain else 0,
+            0,
+            0,
+            9,
+            arch,
+            0,
+            0,
+            flags,
+            0,
+            plain,
+        )
+        + payload
+    )
 
 
 def fatbin(*entries):
@@ -28,13 +46,22 @@ def lz4(text):
 
 def cubin(text):
     names = b"\0.shstrtab\0.nv_debug_ptx_txt\0"
-    head = b"\x7fELF\x02\x01\x01" + b"\0" * 9 + struct.pack("<HHIQQQIHHHHHH", 2, 190, 1, 0, 0, 64, 0, 64, 0, 0, 64, 3, 1)
+    head = (
+        b"\x7fELF\x02\x01\x01" + b"\0" * 9 + struct.pack("<HHIQQQIHHHHHH", 2, 190, 1, 0, 0, 64, 0, 64, 0, 0, 64, 3, 1)
+    )
     at = 64 + 3 * 64
 
     def section(name, kind, offset, size):
         return struct.pack("<IIQQQQIIQQ", name, kind, 0, 0, offset, size, 0, 0, 1, 0)
 
-    return head + section(0, 0, 0, 0) + section(1, 3, at, len(names)) + section(11, 1, at + len(names), len(text)) + names + text
+    return (
+        head
+        + section(0, 0, 0, 0)
+        + section(1, 3, at, len(names))
+        + section(11, 1, at + len(names), len(text))
+        + names
+        + text
+    )
 
 
 def main():

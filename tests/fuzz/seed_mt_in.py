@@ -22,10 +22,19 @@ def seeds():
     unit = mt.unit(mt.A, 4)
     short = mt.access(1, (0, 0, 0), 0, "LDG.E", unit[:4] + [0] * 28, fmt=hex).encode()
     out = {
-        "nvbit15": lines(n15, [0, 9, 10, 22, 36]), "nvbit15-torn": n15[-2600:], "nvbit17": lines(files["nvbit-1.7.txt"], [0, 10, 11, 36, 37, 38, 41, 42]),
-        "nvbit13": lines(files["nvbit-1.3.txt"], [0, 9, 10, 26, 27, 28]), "short": short, "launch": mt.launch(1, "k<a - b>", (1, 1, 1), (64, 1, 1)).encode() + short,
-        "raw288": files["big.raw"][:288 * 6 + 17], "raw280": mt.raw(False, 1)[:280 * 12], "traceg": lines(files["kernel-1.traceg"], range(40)),
-        "trace": lines(mt.accel_trace(1).encode(), range(30)), "lineinfo": lines(mt.accel_traceg(2, 4, 1).encode(), range(36)), "empty": b"", "text": b"text\nand more\n",
+        "nvbit15": lines(n15, [0, 9, 10, 22, 36]),
+        "nvbit15-torn": n15[-2600:],
+        "nvbit17": lines(files["nvbit-1.7.txt"], [0, 10, 11, 36, 37, 38, 41, 42]),
+        "nvbit13": lines(files["nvbit-1.3.txt"], [0, 9, 10, 26, 27, 28]),
+        "short": short,
+        "launch": mt.launch(1, "k<a - b>", (1, 1, 1), (64, 1, 1)).encode() + short,
+        "raw288": files["big.raw"][: 288 * 6 + 17],
+        "raw280": mt.raw(False, 1)[: 280 * 12],
+        "traceg": lines(files["kernel-1.traceg"], range(40)),
+        "trace": lines(mt.accel_trace(1).encode(), range(30)),
+        "lineinfo": lines(mt.accel_traceg(2, 4, 1).encode(), range(36)),
+        "empty": b"",
+        "text": b"text\nand more\n",
     }
     out["gzip"] = gzip.compress(out["nvbit17"], 6, mtime=0)
     out["gzip-cut"] = out["gzip"][:-20]

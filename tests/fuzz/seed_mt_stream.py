@@ -51,35 +51,71 @@ def columns(cols, order=False):
     return u(int(order)) + u(*[len(c) for c in cols]) + b"".join(cols)
 
 
-DICT = (block(SITES, 2, u(0) + b"".join(text(t) for t in ("k", "LDG.E", "a.cu", "")) + u(16, 3, 0, 1, 0, 4, 0) +
-              b"".join(text(t) for t in ("k", "ATOMS.ADD", "", "m")) + u(32, 4, 9, 2, 2, 4, 0)) +
-        block(LAUNCHES, 1, u(0) + text("k") + u(7, 0, 10, 1, 1, 256, 1, 1, 30, 0, 0, 12345, 1 << 40, 1 << 41, 99, 0)))
-REST = (block(AGGS, 1, u(0, 0, 0, *range(2, 11), 1 << 40, 1 << 41)) + block(COUNTS, 1, u(1, 1, 0xFFFFFFFF, *range(2, 11), 1 << 40, 1 << 41, 1, *range(140))) +
-        block(TOUCHES, 1, u(0, 1 << 40, 4096, 1, 0, 0xFFFFFFFF, 99)) +
-        block(KERNELS, 1, u(0) + text("k2") + text("libx.so") + text("no PTX") + u(5, 0, 0, 1)))
+DICT = block(
+    SITES,
+    2,
+    u(0)
+    + b"".join(text(t) for t in ("k", "LDG.E", "a.cu", ""))
+    + u(16, 3, 0, 1, 0, 4, 0)
+    + b"".join(text(t) for t in ("k", "ATOMS.ADD", "", "m"))
+    + u(32, 4, 9, 2, 2, 4, 0),
+) + block(LAUNCHES, 1, u(0) + text("k") + u(7, 0, 10, 1, 1, 256, 1, 1, 30, 0, 0, 12345, 1 << 40, 1 << 41, 99, 0))
+REST = (
+    block(AGGS, 1, u(0, 0, 0, *range(2, 11), 1 << 40, 1 << 41))
+    + block(COUNTS, 1, u(1, 1, 0xFFFFFFFF, *range(2, 11), 1 << 40, 1 << 41, 1, *range(140)))
+    + block(TOUCHES, 1, u(0, 1 << 40, 4096, 1, 0, 0xFFFFFFFF, 99))
+    + block(KERNELS, 1, u(0) + text("k2") + text("libx.so") + text("no PTX") + u(5, 0, 0, 1))
+)
 LAST = block(END, 1, u(16, 1, 2, 0, 0, 0, 107, 7, 0, 1, 0) + text("NVBit 1.5.5 mem_trace"))
 NONE = b""
 
 
 def unit(more):
     """8 warps of each of 2 blocks, one after the other: a[i], 4 bytes a lane. more: several of the same difference."""
-    return [more(0, 16), more(0, 16), run(1 | 4 << 8) + more(0, 15), run(0xFFFFFFFF) + more(0, 15), more(0, 8) + run(1) + more(0, 7),
-            more(0, 16), more(0, 16), run(0) + more(1, 7) + run(-7) + more(1, 7), run(3) + more(0, 15), run(1 << 40) + more(128, 15),
-            run(4) + more(0, 15)]
+    return [
+        more(0, 16),
+        more(0, 16),
+        run(1 | 4 << 8) + more(0, 15),
+        run(0xFFFFFFFF) + more(0, 15),
+        more(0, 8) + run(1) + more(0, 7),
+        more(0, 16),
+        more(0, 16),
+        run(0) + more(1, 7) + run(-7) + more(1, 7),
+        run(3) + more(0, 15),
+        run(1 << 40) + more(128, 15),
+        run(4) + more(0, 15),
+    ]
 
 
 UNIT = unit(run)
 # Two lists: of four lanes, divided, and of all.
-LISTS = [run(1, 1) + run(0), run(0, 2), run(1 | 4 << 8 | 1 << 24 | 1 << 25) + run(-(1 << 25)), run(15) + run(0xFFFFFFF0), run(0, 2), run(0, 2),
-         run(0, 2), run(1, 2), run(0xFFFF) + run(0), run(1 << 40) + run(64), run(0, 2)]
+LISTS = [
+    run(1, 1) + run(0),
+    run(0, 2),
+    run(1 | 4 << 8 | 1 << 24 | 1 << 25) + run(-(1 << 25)),
+    run(15) + run(0xFFFFFFF0),
+    run(0, 2),
+    run(0, 2),
+    run(0, 2),
+    run(1, 2),
+    run(0xFFFF) + run(0),
+    run(1 << 40) + run(64),
+    run(0, 2),
+]
 LANES = u(*[zigzag(d) for d in (1, -1, 50)], *[zigzag(4 * d * (-1) ** d) for d in range(31)])
 LAST_FIRST = bytes([15] + [255] * 15 + [0] + [255] * 15)
 
 SEEDS = {
     "grouped": header() + DICT + block(RECORDS, 16, columns(UNIT + [NONE] * 3)) + REST + LAST,
-    "ordered": header() + DICT + block(RECORDS, 16, columns(UNIT + [run(100) + run(1, 15), LAST_FIRST, NONE], True)) + LAST,
+    "ordered": header()
+    + DICT
+    + block(RECORDS, 16, columns(UNIT + [run(100) + run(1, 15), LAST_FIRST, NONE], True))
+    + LAST,
     "lists": header() + DICT + block(RECORDS, 2, columns(LISTS + [NONE, NONE, LANES])) + LAST,
-    "packed": header() + DICT + block(RECORDS, 16, columns(unit(lambda d, n: run(d) * n) + [NONE] * 3), packed=True) + LAST,
+    "packed": header()
+    + DICT
+    + block(RECORDS, 16, columns(unit(lambda d, n: run(d) * n) + [NONE] * 3), packed=True)
+    + LAST,
     "no-dictionary": header() + block(RECORDS, 16, columns(UNIT + [NONE] * 3)) + LAST,
     "cut": (header() + DICT + block(RECORDS, 16, columns(UNIT + [NONE] * 3)))[:-9],
     "again": header() + DICT + DICT + REST + REST + LAST,

@@ -13,9 +13,9 @@ SEEDS = {
     "too_large": b"\xf4\x90\x80\x80\xf8\x88\x80\x80\x80",
     "cut": b"1234567890abcd\xe2\x82",
     "prometheus": b"application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,"
-                  b"text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+    b"text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
     "any": b"*/*;q=0.8 , text/plain ; q=0.2,application/openmetrics-text;q=0.500",
-    "odd": b",,;;q=,;version=,application/openmetrics-text;version=\"1.0.0\";q=99999999999999999999",
+    "odd": b',,;;q=,;version=,application/openmetrics-text;version="1.0.0";q=99999999999999999999',
     "empty": b"",
 }
 

@@ -36,7 +36,7 @@ def copy(ts, cpu, dst, src, count, fn=17, bits=3):
 
 def mapping(ts, start, end, name):
     text = name + bytes(-len(name) % 8)
-    return head(67, ts, 0xffff) + struct.pack("<QQQIIII", start, end, 0, 0, 3, 0, len(name)) + text
+    return head(67, ts, 0xFFFF) + struct.pack("<QQQIIII", start, end, 0, 0, 3, 0, len(name)) + text
 
 
 def entry(record):
@@ -55,7 +55,7 @@ def block(kind, raw):
 def main():
     out = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus", "rec")
     os.makedirs(out, exist_ok=True)
-    a, b = 0x7f0000000000, 0x7f1000000000
+    a, b = 0x7F0000000000, 0x7F1000000000
     records = [
         mapping(START, b, b + 0x10000, b"[heap]"),
         proc(START + 10, 0),
@@ -66,10 +66,16 @@ def main():
         leave(START + 3 * MS, 0),
     ]
     stream = b"".join(entry(r) for r in records)
-    late = entry(records[1]) + advance(START + 50 * MS) + entry(records[3]) + entry(records[2]) + advance(START + 90 * MS)
+    late = (
+        entry(records[1]) + advance(START + 50 * MS) + entry(records[3]) + entry(records[2]) + advance(START + 90 * MS)
+    )
     file_head = b"TTMONREC" + struct.pack("<IIIIQ", 1, 0x01020304, 2, 32, 0)
-    whole = (file_head + block(1, stream) + block(1, advance(START + 4 * MS)) +
-             block(2, struct.pack("<QQQ", len(records), 0, START + 5 * MS)))
+    whole = (
+        file_head
+        + block(1, stream)
+        + block(1, advance(START + 4 * MS))
+        + block(2, struct.pack("<QQQ", len(records), 0, START + 5 * MS))
+    )
     seeds = {
         "raw_stream": b"\1" + stream + advance(START + 9 * MS),
         "raw_each": b"\1" + b"".join(entry(r) + advance(START + i * MS) for i, r in enumerate(records)),

@@ -6,7 +6,14 @@ import sys
 
 CORPUS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus")
 
-TEXTS = [b"/usr/lib/libcudart.so.13", b"/home/a/b (deleted)", b"[anon:name]", b"/memfd:x (deleted)", b"run --to=/x 5", b"/system.slice/x.service"]
+TEXTS = [
+    b"/usr/lib/libcudart.so.13",
+    b"/home/a/b (deleted)",
+    b"[anon:name]",
+    b"/memfd:x (deleted)",
+    b"run --to=/x 5",
+    b"/system.slice/x.service",
+]
 METRICS = [
     b"# TYPE a gauge\na 1\n",
     b'a{comm="x",method="host_alloc"} 1 2\n',

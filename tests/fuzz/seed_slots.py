@@ -56,11 +56,27 @@ def end(slots, rows, dropped):
 
 
 A, IDLE = (1000, 0, 123456789, b"stress"), (0, 2, 0, b"")
-SMALL = data([({0: 4, 1: 4, 2: 10000, 4: 2, 12: 4}, [(0, A, {0: 700000, 1: 3}), (1, IDLE, {1: 2})]),
-              ({0: 2}, [(0, None, {0: 500000, 1: 1}), (1, None, {})])])
-EVERY = data([({i: 2 + 2 * i for i in range(SLOT_FIELDS)} | {1: 6},
-               [(i, (i, i, 2**40 + i, b"x" * (7 * i)), {k: 2**k + i for k in range(ROW_FIELDS) if k not in (10, 11)})
-                for i in range(3)])])
+SMALL = data(
+    [
+        ({0: 4, 1: 4, 2: 10000, 4: 2, 12: 4}, [(0, A, {0: 700000, 1: 3}), (1, IDLE, {1: 2})]),
+        ({0: 2}, [(0, None, {0: 500000, 1: 1}), (1, None, {})]),
+    ]
+)
+EVERY = data(
+    [
+        (
+            {i: 2 + 2 * i for i in range(SLOT_FIELDS)} | {1: 6},
+            [
+                (
+                    i,
+                    (i, i, 2**40 + i, b"x" * (7 * i)),
+                    {k: 2**k + i for k in range(ROW_FIELDS) if k not in (10, 11)},
+                )
+                for i in range(3)
+            ],
+        )
+    ]
+)
 WIDE = data([({3: 2**64 - 1, 6: 2**63, 2: 2**64 - 1}, [])])
 WHOLE = head() + SMALL + SMALL + EVERY + end(5, 11, 3)
 

@@ -12,7 +12,9 @@ DEAD, LIVE = 1, 2  # fuzz_ttshm makes odd pids dead and even ones its own
 def region(version, processes, active=None, slack=0):
     size, chips, chip, procs, proc, types = LAYOUTS[min(version, 2)]
     data = bytearray(size)
-    struct.pack_into("<IIQI", data, 0, version, len(processes) if active is None else active, 1700000000000000000, len(processes))
+    struct.pack_into(
+        "<IIQI", data, 0, version, len(processes) if active is None else active, 1700000000000000000, len(processes)
+    )
     struct.pack_into("<QQi", data, 24, 1834 if version == 1 else 0, 469504, 3)
     totals = [sum(p[2] + k for p in processes) + slack for k in range(types)]
     struct.pack_into(f"<{types}Q", data, 48, *(t % 2**64 for t in totals))

@@ -635,7 +635,7 @@ BAD_TREE = {
     ),
     "daemon/core/tt/p.c": (
         "core-pure",
-        "#include <stdio.h>\nvoid ttmon_p(void);\nvoid ttmon_p(void) { puts(\"x\"); }\n",
+        '#include <stdio.h>\nvoid ttmon_p(void);\nvoid ttmon_p(void) { puts("x"); }\n',
         {},
     ),
     "lib/base/p.c": ("core-pure", "#include <unistd.h>\nvoid ttmon_p(void);\nvoid ttmon_p(void) { close(0); }\n", {}),

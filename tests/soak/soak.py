@@ -21,7 +21,9 @@ SLACK_KIB = 8192
 
 
 def ask(sock):
-    done = subprocess.run([e2e.TTMON, "status", "--json", "--socket", sock], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [e2e.TTMON, "status", "--json", "--socket", sock], capture_output=True, text=True, check=False
+    )
     e2e.true(f"ttmon status: {done.stderr}", done.stdout)
     return json.loads(done.stdout)
 
@@ -43,8 +45,18 @@ def soak(bench, seconds):
     began = time.monotonic()
     warm, runs, worst, told = None, 0, 0, began
     while time.monotonic() - began < seconds:
-        ledger = bench.target(e2e.standin("ledger"), "--threads", str(THREADS), "--calls", str(CALLS), "--seed", str(runs + 1),
-                              "--out", bench.path("ledger.json"), wait_ready=False)
+        ledger = bench.target(
+            e2e.standin("ledger"),
+            "--threads",
+            str(THREADS),
+            "--calls",
+            str(CALLS),
+            "--seed",
+            str(runs + 1),
+            "--out",
+            bench.path("ledger.json"),
+            wait_ready=False,
+        )
         ledger.finish(seconds=120)
         bench.procs.remove(ledger.proc)
         runs += 1
@@ -61,8 +73,11 @@ def soak(bench, seconds):
             e2e.true(f"open files grew from {warm[1]} to {files}", files <= warm[1] + 256)
         if time.monotonic() - told > 60:
             told = time.monotonic()
-            print(f"{told - began:6.0f} s  {runs} runs  {rss} KiB  {files} fds  decoded {s['identity']['decoded']}  "
-                  f"lost {s['identity']['lost']}", flush=True)
+            print(
+                f"{told - began:6.0f} s  {runs} runs  {rss} KiB  {files} fds  decoded {s['identity']['decoded']}  "
+                f"lost {s['identity']['lost']}",
+                flush=True,
+            )
     if warm and seconds >= 300:
         e2e.true(f"resident memory grew by {worst} KiB after warming up at {warm[0]} KiB", worst <= SLACK_KIB)
     daemon.stop()
@@ -80,7 +95,9 @@ def main():
             return 1
         finally:
             bench.close()
-    print(f"ok soak: {runs} ledgers of {CALLS} calls in {seconds:.0f} s; memory {warm[0] if warm else '?'} KiB, then at most +{worst} KiB")
+    print(
+        f"ok soak: {runs} ledgers of {CALLS} calls in {seconds:.0f} s; memory {warm[0] if warm else '?'} KiB, then at most +{worst} KiB"
+    )
     return 0
 
 

@@ -21,9 +21,34 @@ import os
 import shutil
 from dataclasses import dataclass
 
-UPI = {"n150": 0x18, "n300": 0x14, "galaxy-wormhole": 0x35, "p100": 0x36, "p100a": 0x43, "p150a": 0x40, "p150b": 0x41, "p150c": 0x42,
-       "p300a": 0x45, "p300b": 0x44, "p300c": 0x46, "galaxy-blackhole": 0x47}
-KINDS = ["n150", "n300", "n300x2", "t3k", "p100", "p150", "p150x2", "p300", "mixed", "galaxy-wormhole", "galaxy-blackhole", "none"]
+UPI = {
+    "n150": 0x18,
+    "n300": 0x14,
+    "galaxy-wormhole": 0x35,
+    "p100": 0x36,
+    "p100a": 0x43,
+    "p150a": 0x40,
+    "p150b": 0x41,
+    "p150c": 0x42,
+    "p300a": 0x45,
+    "p300b": 0x44,
+    "p300c": 0x46,
+    "galaxy-blackhole": 0x47,
+}
+KINDS = [
+    "n150",
+    "n300",
+    "n300x2",
+    "t3k",
+    "p100",
+    "p150",
+    "p150x2",
+    "p300",
+    "mixed",
+    "galaxy-wormhole",
+    "galaxy-blackhole",
+    "none",
+]
 
 
 @dataclass
@@ -48,27 +73,30 @@ def chips_of(kind):
         return Chip(ordinal, f"0000:{bus:02x}:00.0", name, board_id(name, serial), 0x2000000000 | serial << 4 | chip)
 
     if kind == "n150":
-        return [card("n150", 0, 0x01, 0x1172d01a)]
+        return [card("n150", 0, 0x01, 0x1172D01A)]
     if kind == "n300":
         return [card("n300", 0, 0x01, 0x511732099)]
     if kind == "n300x2":
-        return [card("n300", 1, 0x01, 0x511732099), card("n300", 0, 0x81, 0x5117320d4)]
+        return [card("n300", 1, 0x01, 0x511732099), card("n300", 0, 0x81, 0x5117320D4)]
     if kind == "t3k":
-        return [card("n300", 3 - i, bus, 0x511732000 | i) for i, bus in enumerate((0x01, 0x41, 0x81, 0xc1))]
+        return [card("n300", 3 - i, bus, 0x511732000 | i) for i, bus in enumerate((0x01, 0x41, 0x81, 0xC1))]
     if kind == "p100":
         return [card("p100a", 0, 0x01, 0x33010)]
     if kind == "p150":
         return [card("p150b", 0, 0x01, 0x33020)]
     if kind == "p150x2":
-        return [card("p150a", 1, 0x01, 0x33020), card("p150a", 0, 0xc1, 0x33021)]
+        return [card("p150a", 1, 0x01, 0x33020), card("p150a", 0, 0xC1, 0x33021)]
     if kind == "p300":
         return [card("p300c", 1, 0x03, 0x44001), card("p300c", 0, 0x04, 0x44001, 1)]
     if kind == "mixed":
-        return [card("p150b", 2, 0x01, 0x33020), card("n300", 0, 0x41, 0x511732099), card("n150", 1, 0xc1, 0x1172d01a)]
+        return [card("p150b", 2, 0x01, 0x33020), card("n300", 0, 0x41, 0x511732099), card("n150", 1, 0xC1, 0x1172D01A)]
     if kind in ("galaxy-wormhole", "galaxy-blackhole"):
-        nibbles = (0xc, 0x8, 0x0, 0x4) if kind == "galaxy-wormhole" else (0x0, 0x4, 0xc, 0x8)
-        return [card(kind, tray * 8 + chip - 1, nibbles[tray] << 4 | chip, 0x660000 | tray, chip)
-                for tray in range(4) for chip in range(1, 9)]
+        nibbles = (0xC, 0x8, 0x0, 0x4) if kind == "galaxy-wormhole" else (0x0, 0x4, 0xC, 0x8)
+        return [
+            card(kind, tray * 8 + chip - 1, nibbles[tray] << 4 | chip, 0x660000 | tray, chip)
+            for tray in range(4)
+            for chip in range(1, 9)
+        ]
     if kind == "none":
         return []
     raise SystemExit(f"tt_tree.py: {kind}: not one of {', '.join(KINDS)}")
@@ -86,15 +114,26 @@ def add(root, c, reset=False, asic_id=True, pids=()):
     dev, attrs = os.path.join(root, "sys", pci), os.path.join(root, "sys", node)
     bh = c.arch == "blackhole"
     told = {
-        "tt_serial": f"{c.board_id:016X}", "tt_card_type": c.card, "tt_aiclk": str(1350 if bh else 1000), "tt_arcclk": "540",
-        "tt_axiclk": "900", "tt_fw_bundle_ver": "18.12.0.0", "tt_heartbeat": "4711",
+        "tt_serial": f"{c.board_id:016X}",
+        "tt_card_type": c.card,
+        "tt_aiclk": str(1350 if bh else 1000),
+        "tt_arcclk": "540",
+        "tt_axiclk": "900",
+        "tt_fw_bundle_ver": "18.12.0.0",
+        "tt_heartbeat": "4711",
     }
     if asic_id:
         told["tt_asic_id"] = f"{c.asic_id:016X}"
     for name, text in told.items():
         write(os.path.join(attrs, name), "" if reset else text + "\n")
-    hwmon = {"temp1_input": f"{40000 + c.ordinal * 500}", "temp1_max": "75000", "in0_input": "800", "curr1_input": "20000",
-             "power1_input": f"{15000000 + c.ordinal * 1000000}", "power1_max": "300000000"}
+    hwmon = {
+        "temp1_input": f"{40000 + c.ordinal * 500}",
+        "temp1_max": "75000",
+        "in0_input": "800",
+        "curr1_input": "20000",
+        "power1_input": f"{15000000 + c.ordinal * 1000000}",
+        "power1_max": "300000000",
+    }
     for name, text in hwmon.items():
         write(os.path.join(dev, f"hwmon/hwmon{c.ordinal + 2}", name), "" if reset else text + "\n")
     write(os.path.join(dev, f"hwmon/hwmon{c.ordinal + 2}/name"), c.arch + "\n")
@@ -125,9 +164,14 @@ def add_nonsense(root, first):
         for name in ("temp1_input", "power1_input", "name"):
             write(os.path.join(dev, "hwmon/hwmon0", name), text or b"99999999999999999999\n")
         os.symlink(f"../../../0000:e{i}:00.0", os.path.join(node, "device"))
-        os.symlink(os.path.relpath(node, os.path.join(root, "sys/class/tenstorrent")),
-                   os.path.join(root, f"sys/class/tenstorrent/tenstorrent!{first + i}"))
-        write(os.path.join(root, f"proc/driver/tenstorrent/{first + i}/pids"), b"-1\nx\n0\n99999999999999\n" + (text or b""))
+        os.symlink(
+            os.path.relpath(node, os.path.join(root, "sys/class/tenstorrent")),
+            os.path.join(root, f"sys/class/tenstorrent/tenstorrent!{first + i}"),
+        )
+        write(
+            os.path.join(root, f"proc/driver/tenstorrent/{first + i}/pids"),
+            b"-1\nx\n0\n99999999999999\n" + (text or b""),
+        )
     for name in ("tenstorrent!", "tenstorrent!x", "tenstorrent!01", "tenstorrent!4294967296", "other"):
         os.mkdir(os.path.join(root, "sys/class/tenstorrent", name))
 
