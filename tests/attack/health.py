@@ -1,11 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 """
-health.py: how long /healthz takes, and how long a plain process takes to answer at the same time. For tests/attack.
+health.py: how long /healthz takes, and how long a plain process takes to answer at the same time.
+For tests/attack.
 
-A machine with other work lets everybody wait. So somebody else is asked in the same way at the same time: a process that does nothing but answer.
-What ttmond took longer than the slowest of those answers is its own. Both are asked by processes of their own, every 10 ms, and all that takes part
-has a real-time priority, as other tests may run: what is asked is whether ttmond waits, not how busy the machine is.
+A machine with other work lets everybody wait. So somebody else is asked in the same way at the same
+time: a process that does nothing but answer. What ttmond took longer than the slowest of those
+answers is its own. Both are asked by processes of their own, every 10 ms, and all that takes part
+has a real-time priority, as other tests may run: what is asked is whether ttmond waits, not how
+busy the machine is.
 """
 import json
 import os

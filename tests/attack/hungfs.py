@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """
-hungfs.py: a file system in user space (/dev/fuse, no library) that does not answer the ttmond of one test. For tests/attack.
+hungfs.py: a file system in user space (/dev/fuse, no library) that does not answer the ttmond of
+one test. For tests/attack.
 
-Everybody else is served. Of the requests that the helpers of this ttmond make, those named are never answered: the caller waits in the kernel until
-the server ends, and if the server has read the request not even SIGKILL ends that wait. (The kernel reads a file itself when probes go in, with a lock
-that every fork() of the host waits for: such a read is answered.) The server is a process of its own; when it ends, the
-kernel ends all waits with an error.
+Everybody else is served. Of the requests that the helpers of this ttmond make, those named are
+never answered: the caller waits in the kernel until the server ends, and if the server has read the
+request not even SIGKILL ends that wait. (The kernel reads a file itself when probes go in, with a
+lock that every fork() of the host waits for: such a read is answered.) The server is a process of
+its own; when it ends, the kernel ends all waits with an error.
 """
 import contextlib
 import ctypes
@@ -72,8 +74,9 @@ class HungFs:
 
     def is_helper(self, pid):
         """
-        Of this test: others may run at the same time, which look at every file of the host. Helpers have the environment of the process that forks them.
-        Theirs is not read: who waits for this server may hold its own memory map, and this server would wait for that.
+        Of this test: others may run at the same time, which look at every file of the host. Helpers
+        have the environment of the process that forks them. Theirs is not read: who waits for this
+        server may hold its own memory map, and this server would wait for that.
         """
         with contextlib.suppress(OSError):
             with open(f"/proc/{pid}/comm", encoding="ascii") as comm:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Churn: hundreds of programs a second start and end under the service. What the daemon holds has to stay flat.
+"""Churn: hundreds of programs a second start and end under the service. What the daemon holds has to
+stay flat.
 
-The long form runs for TTMON_CHURN_SECS (an hour when not said) and takes what there is after the first ten minutes (a third of a
-shorter time) as what the daemon may hold.
+The long form runs for TTMON_CHURN_SECS (an hour when not said) and takes what there is after the
+first ten minutes (a third of a shorter time) as what the daemon may hold.
 """
 import contextlib
 import glob
@@ -31,7 +32,8 @@ SAMPLE_S = 10
 INNOCENT = """
 import ctypes, sys, time
 rt, dev, host, made = ctypes.CDLL(sys.argv[1]), ctypes.c_void_p(), ctypes.c_void_p(), 0
-assert not rt.cudaMalloc(ctypes.byref(dev), ctypes.c_size_t(4096)) and not rt.cudaHostAlloc(ctypes.byref(host), ctypes.c_size_t(4096), 0)
+assert not rt.cudaMalloc(ctypes.byref(dev), ctypes.c_size_t(4096))
+assert not rt.cudaHostAlloc(ctypes.byref(host), ctypes.c_size_t(4096), 0)
 print("ready", flush=True)
 end = time.monotonic() + float(sys.argv[2])
 while time.monotonic() < end:
@@ -246,7 +248,8 @@ def churn(bench, seconds, warm, rate):
     while (seen := copies_of(sock, innocent.pid)) < made and time.monotonic() < end:
         time.sleep(0.1)
     print(
-        f"attack: {load.execs} execs in {seconds:.0f} s ({load.execs / seconds:.0f}/s): worst /healthz {load.health_ms:.0f} ms, lost of an innocent "
+        f"attack: {load.execs} execs in {seconds:.0f} s ({load.execs / seconds:.0f}/s): worst /healthz "
+        f"{load.health_ms:.0f} ms, lost of an innocent "
         f"program beside it {made - seen} of {made} copies",
         file=sys.stderr,
         flush=True,

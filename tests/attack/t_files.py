@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """
-t_files.py: files and processes that let whoever looks at them wait, or work, for as long as their owner likes. ttmond has to look at them: they are
-mapped executable. Meanwhile the socket answers, an innocent program beside it is seen whole, new mappings are not lost, and what could not be
-read is said: in /v1/probes, in the log (once), as a metric, and as a gap of the process that has it mapped.
+t_files.py: files and processes that let whoever looks at them wait, or work, for as long as their
+owner likes. ttmond has to look at them: they are mapped executable. Meanwhile the socket answers,
+an innocent program beside it is seen whole, new mappings are not lost, and what could not be read
+is said: in /v1/probes, in the log (once), as a metric, and as a gap of the process that has it
+mapped.
 """
 import http.client
 import os
@@ -157,7 +159,8 @@ class Attacked:
         db = load_db(self.bench.path("db.json"))
         lost = self.innocent.lost(db)
         print(
-            f"attack: {self.what}: worst /healthz {worst:.0f} ms, {max(own, 0):.0f} ms more than a plain process, lost of an innocent program beside it {lost}; "
+            f"attack: {self.what}: worst /healthz {worst:.0f} ms, {max(own, 0):.0f} ms more than a plain process, "
+            f"lost of an innocent program beside it {lost}; "
             f"{cpu:.1f} s of CPU",
             file=sys.stderr,
         )

@@ -57,7 +57,8 @@ def test_coroutines(bench):
         eq(f"{way}: what is not known", gaps, [("address not seen", ["alloc"])])
         true(f"it is taken for one that is known: {daemon.stderr()}", "can switch stacks" not in daemon.stderr())
         print(
-            f"attack: coroutines that yield to a {way} stack in the middle of a call: lost of an innocent program beside it 0",
+            f"attack: coroutines that yield to a {way} stack in the middle of a call: lost of an innocent program "
+            "beside it 0",
             file=sys.stderr,
         )
 
@@ -136,8 +137,9 @@ def test_coroutines_in_calls_of_cuda(bench):
 
 def test_calls_on_the_threads_own_stacks(bench):
     """
-    A program calls CUDA on its threads' own stacks, as PyTorch does: each allocation has its address. Threads with large and small stacks, one that the
-    program made room for, and the first one, further down than stacks are by default.
+    A program calls CUDA on its threads' own stacks, as PyTorch does: each allocation has its
+    address. Threads with large and small stacks, one that the program made room for, and the first
+    one, further down than stacks are by default.
     """
     out, db, _ = bench.trace([standin("coro_ctx"), "threads", "4"])
     book = last_json(out)
@@ -150,7 +152,8 @@ def test_calls_on_the_threads_own_stacks(bench):
 
 
 @alone(
-    "without sessions the kernel puts its return probes into every process that runs this program: those of other tests would end"
+    "without sessions the kernel puts its return probes into every process that runs this program: those of other "
+    "tests would end"
 )
 def test_coroutines_where_nobody_can_be_left_out(bench):
     """
@@ -200,8 +203,8 @@ def test_listener_of_its_own(bench):
 
 def test_debugger_from_outside(bench):
     """
-    gdb attaches, stops in a probed function, lets it go on and goes away. Not at the very instruction that has the probe: what is
-    there is the kernel's before it is gdb's.
+    gdb attaches, stops in a probed function, lets it go on and goes away. Not at the very
+    instruction that has the probe: what is there is the kernel's before it is gdb's.
     """
     if not shutil.which("gdb"):
         raise Skip("no gdb")
@@ -273,7 +276,8 @@ def threads(bench, n, rounds, times):
         traced.append(book["us"])
         eq("copies", pair(process(db, book["pid"])["transfers"], "h2d")[0], book["copies"])
     print(
-        f"attack: {n} threads: {min(bare) / 1000:.0f} ms, traced {min(traced) / 1000:.0f} ms, lost of an innocent program beside it 0",
+        f"attack: {n} threads: {min(bare) / 1000:.0f} ms, traced {min(traced) / 1000:.0f} ms, lost of an innocent "
+        "program beside it 0",
         file=sys.stderr,
     )
     return min(traced) / min(bare)

@@ -262,8 +262,9 @@ def test_probes_of_69_files(bench):
 @timeout(180)
 def test_budget(bench):
     """
-    A user's copies, of many processes of which none makes most, cost more than the daemon may use: that user's are only counted, of processes that begin
-    later too, and the user is named. Of another user each copy is seen, and that is known.
+    A user's copies, of many processes of which none makes most, cost more than the daemon may use:
+    that user's are only counted, of processes that begin later too, and the user is named. Of
+    another user each copy is seen, and that is known.
     """
     service = Service(bench, "--max-overhead", "2", env=e2e.BUDGET)
     if service.request("GET", "/v1/families")["budget"] is None:

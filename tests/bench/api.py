@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""api.py [ALLOCATIONS]: how long each route of the HTTP API takes with 100,000 live allocations, as a multiple of /healthz in the same run.
+"""api.py [ALLOCATIONS]: how long each route of the HTTP API takes with 100,000 live allocations, as a
+multiple of /healthz in the same run.
 
-Each route is asked in turns with /healthz over one connection, the median counts. Prints also how fast /v1/allocations is sent, what it takes
-of the daemon's CPU time, how much the daemon's memory grew, and the longest time between two drains of the hot thread, before and with the
-requests. As root, after `make bench-build e2e-build`; about 20 s.
+Each route is asked in turns with /healthz over one connection, the median counts. Prints also how
+fast /v1/allocations is sent, what it takes of the daemon's CPU time, how much the daemon's memory
+grew, and the longest time between two drains of the hot thread, before and with the requests. As
+root, after `make bench-build e2e-build`; about 20 s.
 """
 import ctypes
 import http.client
@@ -118,7 +120,8 @@ def measure(conn, pid, ident):
     took, _, body = timed(conn, "/v1/allocations?limit=0")
     rows = len(json.loads(body)["allocations"])
     print(
-        f"/v1/allocations?limit=0: {rows:,} rows in {took:.2f} s, {len(body) / took / 1e6:.0f} MB/s, {rows / took:,.0f} rows/s, "
+        f"/v1/allocations?limit=0: {rows:,} rows in {took:.2f} s, {len(body) / took / 1e6:.0f} MB/s, "
+        f"{rows / took:,.0f} rows/s, "
         f"{(cpu_s(pid) - before) * 1e3:.0f} ms of the daemon's CPU, {rss_kib(pid) - rss:+d} KiB"
     )
 
@@ -177,7 +180,8 @@ def main():
             measure(conn, daemon.pid, str(rows[0]["seq"]))
             status = json.loads(ask(conn, "/v1/status")[1])
             print(
-                f"longest time between two drains {gap / 1e6:.1f} ms before, {status['window']['longest_gap_ns'] / 1e6:.1f} ms with the requests; "
+                f"longest time between two drains {gap / 1e6:.1f} ms before, "
+                f"{status['window']['longest_gap_ns'] / 1e6:.1f} ms with the requests; "
                 f"lost {sum(status['events']['lost'].values())}"
             )
             target.communicate("\n")

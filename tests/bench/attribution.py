@@ -75,7 +75,8 @@ def line(mode, rounds):
     rest = difference - stolen
     charged = total["charged"]
     return (
-        f"{mode:8} {charged / 1e9:7.2f} s  {100 * difference / charged:+6.2f} %  ({min(shares):+.2f} .. {max(shares):+.2f}, "
+        f"{mode:8} {charged / 1e9:7.2f} s  {100 * difference / charged:+6.2f} %  ({min(shares):+.2f} .. "
+        f"{max(shares):+.2f}, "
         f"median {statistics.median(shares):+.2f})  stolen {100 * stolen / charged:5.2f} %  interrupts "
         f"{100 * total['irq'] / total['busy']:5.2f} %  rest {100 * rest / charged:+6.2f} %, "
         f"{rest / max(1, total['switches']):+7.0f} ns a switch"

@@ -1,11 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""live.py [ADVICES]: how long live advice takes from the copy that leads to it to a client on the socket, as a multiple of /healthz in the same run.
+"""live.py [ADVICES]: how long live advice takes from the copy that leads to it to a client on the
+socket, as a multiple of /healthz in the same run.
 
-A program copies from allocations that it has not copied from before, and says when; each is to be pinned (--pin-after first). One third of the
-copies come after a pause in which the daemon has gone to sleep between its rounds. Once with the client of that process alone, once with 50 more
-that follow everything. Prints also the longest time between two rounds of the daemon's hot thread: what is longer than that was waited for elsewhere. As
-root, after `make bench-build e2e-build`; about 40 s.
+A program copies from allocations that it has not copied from before, and says when; each is to be
+pinned (--pin-after first). One third of the copies come after a pause in which the daemon has gone
+to sleep between its rounds. Once with the client of that process alone, once with 50 more that
+follow everything. Prints also the longest time between two rounds of the daemon's hot thread: what
+is longer than that was waited for elsewhere. As root, after `make bench-build e2e-build`; about 40
+s.
 """
 import os
 import statistics
@@ -50,7 +53,8 @@ def report(name, times, floor):
     median, p99 = statistics.median(times), times[len(times) * 99 // 100]
     under = sum(t < GOAL_MS for t in times)
     print(
-        f"{name}: median {median:.2f} ms, p99 {p99:.2f} ms, max {times[-1]:.2f} ms, floor {floor:.3f} ms (/healthz), RATIO {median / floor:.1f}; "
+        f"{name}: median {median:.2f} ms, p99 {p99:.2f} ms, max {times[-1]:.2f} ms, floor {floor:.3f} ms (/healthz), "
+        f"RATIO {median / floor:.1f}; "
         f"{under} of {len(times)} under {GOAL_MS} ms, GOAL RATIO {p99 / GOAL_MS:.2f}",
         flush=True,
     )
@@ -80,7 +84,8 @@ def main():
                 for f in (*more, follower):
                     f.close()
             print(
-                f"live_advice_host: longest gap between two rounds {api(sock, '/v1/status')['window']['longest_gap_ns'] / 1e6:.1f} ms, "
+                "live_advice_host: longest gap between two rounds "
+                f"{api(sock, '/v1/status')['window']['longest_gap_ns'] / 1e6:.1f} ms, "
                 f"load average {os.getloadavg()[0]:.1f}"
             )
         finally:

@@ -1,17 +1,22 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""pinning.py [WORKLOAD...]: what a traced run saves the next one: pinned pages of an advised run against other ways of pinning.
+"""pinning.py [WORKLOAD...]: what a traced run saves the next one: pinned pages of an advised run
+against other ways of pinning.
 
-For each workload of tests/standin/work.c (patterns of PyTorch, vLLM and DeepSpeed; the file says which and where their figures are from):
+For each workload of tests/standin/work.c (patterns of PyTorch, vLLM and DeepSpeed; the file says
+which and where their figures are from):
 
   1. a run as it is, everything pinned, is traced into a database (seed 1);
-  2. another course of the same pattern (seed 2: other sizes, other order) is traced as it is: what the policies are computed from;
-  3. that course again with libttmon-pin.so, advised by the database of step 1 alone, and traced: what it really pinned.
+  2. another course of the same pattern (seed 2: other sizes, other order) is traced as it is: what
+  the policies are computed from;
+  3. that course again with libttmon-pin.so, advised by the database of step 1 alone, and traced:
+  what it really pinned.
 
-The table has peak pinned pages. `advised` is measured, the other columns are `ttmon advise` on the database of step 2. `share`: of the bytes moved between
-host and device, from or to pinned memory. `pins`: calls that pinned memory, over the whole run. `ms`: transfers, pages and calls by the cost model at 50 us for each call that
-pins or unpins; of `advised` by what was measured. As root, after `make e2e-build`; about a minute.
---json FILE: the figures.
+The table has peak pinned pages. `advised` is measured, the other columns are `ttmon advise` on the
+database of step 2. `share`: of the bytes moved between host and device, from or to pinned memory.
+`pins`: calls that pinned memory, over the whole run. `ms`: transfers, pages and calls by the cost
+model at 50 us for each call that pins or unpins; of `advised` by what was measured. As root, after
+`make e2e-build`; about a minute. --json FILE: the figures.
 """
 import gzip
 import json
@@ -45,7 +50,10 @@ def load(path):
 
 
 def default_prices(path):
-    """The stand-in only pretends to pin. How long that took, on a busy machine most of all, says nothing of what pinning costs."""
+    """
+    The stand-in only pretends to pin. How long that took, on a busy machine most of all, says
+    nothing of what pinning costs.
+    """
     db = load(path)
     for a in db["allocations"]:
         a["pin_ns"] = a["unpin_ns"] = 0
@@ -143,15 +151,19 @@ def main():
     names = [a for a in args if a != "--json"] or WORKLOADS
     found = {}
     print(
-        "| workload | everything | PyTorch | hindsight | advised | x hindsight | PyTorch / advised | share, hindsight | share, advised | pins, PyTorch | pins, advised | ms, nothing | ms, everything | ms, PyTorch | ms, hindsight | ms, advised |"
+        "| workload | everything | PyTorch | hindsight | advised | x hindsight | PyTorch / advised | share, hindsight "
+        "| share, advised | pins, PyTorch | pins, advised | ms, nothing | ms, everything | ms, PyTorch | ms, "
+        "hindsight | ms, advised |"
     )
     print("|---|" + "--:|" * 15)
     with tempfile.TemporaryDirectory(prefix="ttmon-pinning-") as folder:
         for name in names:
             f = found[name] = measure(name, folder)
             print(
-                f"| {name} | {f['all']:,} | {f['pytorch']:,} | {f['hindsight']:,} | {f['advised']:,} | {times(f['advised'], f['hindsight'])} | "
-                f"{times(f['pytorch'], f['advised'])} | {share(f, 'hindsight_')} | {share(f, '')} | {f['pytorch_pins']:,} | {f['pins']:,} | "
+                f"| {name} | {f['all']:,} | {f['pytorch']:,} | {f['hindsight']:,} | {f['advised']:,} | "
+                f"{times(f['advised'], f['hindsight'])} | "
+                f"{times(f['pytorch'], f['advised'])} | {share(f, 'hindsight_')} | {share(f, '')} | "
+                f"{f['pytorch_pins']:,} | {f['pins']:,} | "
                 + " | ".join(f"{f[n + 'time_ms']:.1f}" for n in ("none_", "all_", "pytorch_", "hindsight_", ""))
                 + " |",
                 flush=True,

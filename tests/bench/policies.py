@@ -1,14 +1,22 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""policies.py [WORKLOAD...]: ways of pinning on courses that the profile has not seen: time and pinned pages.
+"""policies.py [WORKLOAD...]: ways of pinning on courses that the profile has not seen: time and pinned
+pages.
 
-Eight workloads of tests/standin/work.c: five patterns of PyTorch, vLLM and DeepSpeed, and three that resemble the run that was traced less: `blocks` (all from
-one call site, hot and cold ones in another order each time), `twice` (churn with images of twice the size) and `grow` (batches that grow, by another path each
-time). Each is traced once for the profile (seed 1; `twice`: at its own size once) and once for each of 20 other seeds; `ttmon advise --train` plays every policy on
-those, at each price of a call that pins or unpins.
+Eight workloads of tests/standin/work.c: five patterns of PyTorch, vLLM and DeepSpeed, and three
+that resemble the run that was traced less: `blocks` (all from one call site, hot and cold ones in
+another order each time), `twice` (churn with images of twice the size) and `grow` (batches that
+grow, by another path each time). Each is traced once for the profile (seed 1; `twice`: at its own
+size once) and once for each of 20 other seeds; `ttmon advise --train` plays every policy on those,
+at each price of a call that pins or unpins.
 
-Time is what the cost model says of transfers, pages, calls and waiting; it and the peaks are means over the seeds. `worst`: the largest ratio of any seed.
---seeds N  (20)     --prices US,US,...  (0,50,200)     --jobs N: traces at once (2)     --keep DIR: databases stay there, and are used again
+Time is what the cost model says of transfers, pages, calls and waiting. Time and peaks are means
+over the seeds; `worst` is the largest ratio of any seed.
+
+    --seeds N            how many seeds (20)
+    --prices US,US,...   prices of a call (0,50,200)
+    --jobs N             traces at once (2)
+    --keep DIR           databases stay there, and are used again
 --json FILE: the figures. As root, after `make e2e-build`; some 10 minutes the first time.
 """
 import argparse

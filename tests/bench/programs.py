@@ -1,11 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""programs.py [RATE [SECONDS [REPEATS]]]: runs of Tenstorrent programs as a stream, at RATE records a second (100000) for SECONDS (10).
+"""programs.py [RATE [SECONDS [REPEATS]]]: runs of Tenstorrent programs as a stream, at RATE records a
+second (100000) for SECONDS (10).
 
-The stand-in tt-metal hands batches of 128 records to its profiler's consumer. Four programs follow through libttmon, the first of them the sender's runs
-alone, the others all of the host; one more is stopped for half of the time. None of the four may miss any: the first must hear what was sent, each
-other one heard + missed must be what the daemon has told. Printed: records sent, lost before the daemon, told and missed, and the CPU time of the daemon's hot and cold
-threads, of a subscriber and of the sender, as shares of one CPU. As root, after `make e2e-build`.
+The stand-in tt-metal hands batches of 128 records to its profiler's consumer. Four programs follow
+through libttmon, the first of them the sender's runs alone, the others all of the host; one more is
+stopped for half of the time. None of the four may miss any: the first must hear what was sent, each
+other one heard + missed must be what the daemon has told. Printed: records sent, lost before the
+daemon, told and missed, and the CPU time of the daemon's hot and cold threads, of a subscriber and
+of the sender, as shares of one CPU. As root, after `make e2e-build`.
 """
 import json
 import os
@@ -106,15 +109,18 @@ def run(rate, seconds):
             four = stats[:FOUR]
             exact = exact and not any(s["out_of_order"] for s in stats)
             print(
-                f"programs_{rate}: sent {sent['sent']} in {sent['seconds']:.2f} s ({sent['sent'] / sent['seconds']:.0f}/s), lost {gone} before the daemon, "
+                f"programs_{rate}: sent {sent['sent']} in {sent['seconds']:.2f} s "
+                f"({sent['sent'] / sent['seconds']:.0f}/s), lost {gone} before the daemon, "
                 f"told {all_told - told}, heard by the four {[s['runs'] for s in four]}, missed "
-                f"{[s['missed'] + s['earlier'] for s in four]}, the stopped one heard {stats[-1]['runs']}, missed {stats[-1]['missed']} (connects {stats[-1]['connects']}); "
+                f"{[s['missed'] + s['earlier'] for s in four]}, the stopped one heard {stats[-1]['runs']}, missed "
+                f"{stats[-1]['missed']} (connects {stats[-1]['connects']}); "
                 f"all books exact: {exact}",
                 flush=True,
             )
             print(
                 f"programs_{rate}_cpu: hot {names['hot']:.3f}, cold {names['cold']:.3f}, others {names['others']:.3f}, "
-                f"a subscriber {sum(s['cpu_s'] - c for s, c in zip(four, cpu)) / FOUR / took:.3f}, sender with its probes {flood_cpu / took:.3f}, "
+                f"a subscriber {sum(s['cpu_s'] - c for s, c in zip(four, cpu)) / FOUR / took:.3f}, sender with its "
+                f"probes {flood_cpu / took:.3f}, "
                 f"load average {os.getloadavg()[0]:.1f}",
                 flush=True,
             )

@@ -1,13 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""quiet.py [-s SECONDS] [-r ROUNDS] [-t] [-d TTMOND]... [LOAD]...: what the service takes of the host at its defaults, by load.
+"""quiet.py [-s SECONDS] [-r ROUNDS] [-t] [-d TTMOND]... [LOAD]...: what the service takes of the host
+at its defaults, by load.
 
-Loads: idle; copies-N, N copies a second (tests/standin/pace.c); build, `make -j2` of ttmon itself in a copy of the tree; switches-N, N
-switches a second by a pair of threads on each CPU that wake each other (tests/standin/load.c). For each: the daemon's threads, and the BPF programs by
-family, in percent of the host's CPU time; wake-ups a second of the hot and the cold thread; families that the budget reduced. With -d several
-daemons take turns under each load, ROUNDS times, the oldest first, or with -t run at once, so that what others do on the host is the same for all:
-medians, and the last one's share by the first one's. Beside them: what a thread takes that only wakes up as often as the hot thread (bench_wake.c), at the same time, and how busy others kept the host.
-As root, after `make bench-build e2e-build`, best on a host with nothing else to do; SECONDS (20) for each.
+Loads: idle; copies-N, N copies a second (tests/standin/pace.c); build, `make -j2` of ttmon itself
+in a copy of the tree; switches-N, N switches a second by a pair of threads on each CPU that wake
+each other (tests/standin/load.c). For each: the daemon's threads, and the BPF programs by family,
+in percent of the host's CPU time; wake-ups a second of the hot and the cold thread; families that
+the budget reduced. With -d several daemons take turns under each load, ROUNDS times, the oldest
+first, or with -t run at once, so that what others do on the host is the same for all: medians, and
+the last one's share by the first one's. Beside them: what a thread takes that only wakes up as
+often as the hot thread (bench_wake.c), at the same time, and how busy others kept the host. As
+root, after `make bench-build e2e-build`, best on a host with nothing else to do; SECONDS (20) for
+each.
 """
 import argparse
 import json
@@ -161,10 +166,13 @@ def tell(load, ttmond, rows):
     alls = [r["all"] for r in rows]
     goal = f", GOAL RATIO {med['all'] / GOALS[load]:.2f}" if load in GOALS else ""
     print(
-        f"{load:14} {os.path.basename(ttmond)}: {med['all']:.2f} % of the host ({min(alls):.2f} to {max(alls):.2f}): daemon {med['daemon']:.2f} "
+        f"{load:14} {os.path.basename(ttmond)}: {med['all']:.2f} % of the host ({min(alls):.2f} to {max(alls):.2f}): "
+        f"daemon {med['daemon']:.2f} "
         f"(hot {med['hot']:.2f}, cold {med['cold']:.2f}), BPF {med['bpf']:.2f} "
-        f"({', '.join(f'{n} {x:.2f}' for n, x in families.items() if x > 0.005)}); wake-ups/s hot {med['hot_wakes']:.0f}, cold {med['cold_wakes']:.0f}; "
-        f"waking alone {med['floor']:.2f}; host {med['host']:.0f} % busy; reduced: {'; '.join(sorted({x for r in rows for x in r['reduced']})) or 'nothing'}{goal}",
+        f"({', '.join(f'{n} {x:.2f}' for n, x in families.items() if x > 0.005)}); wake-ups/s hot "
+        f"{med['hot_wakes']:.0f}, cold {med['cold_wakes']:.0f}; "
+        f"waking alone {med['floor']:.2f}; host {med['host']:.0f} % busy; reduced: "
+        f"{'; '.join(sorted({x for r in rows for x in r['reduced']})) or 'nothing'}{goal}",
         flush=True,
     )
     return med["all"]

@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""sched.py [SECONDS]: what measuring CPU time costs while a host switches a lot (tests/standin/load.c, `switch`), about a minute.
+"""sched.py [SECONDS]: what measuring CPU time costs while a host switches a lot (tests/standin/load.c,
+`switch`), about a minute.
 
-Prints switches and records a second, the share of the host's CPU that the BPF programs (kernel.bpf_stats_enabled) and the daemon's
-threads take, both also scaled to 100,000 switches a second, memory beside the rings and how much it grew, and whether every slot added
-up. The goal: under 0.6 % of the host and 64 MiB. As root, after `make bench-build e2e-build`.
+Prints switches and records a second, the share of the host's CPU that the BPF programs
+(kernel.bpf_stats_enabled) and the daemon's threads take, both also scaled to 100,000 switches a
+second, memory beside the rings and how much it grew, and whether every slot added up. The goal:
+under 0.6 % of the host and 64 MiB. As root, after `make bench-build e2e-build`.
 """
 import json
 import os
@@ -103,17 +105,21 @@ def main():
     bpf, user = (b["bpf"] - a["bpf"]) / host * 100, (b["cpu"] - a["cpu"]) / host * 100
     cpu = b["status"]["cpu"]
     print(
-        f"{rate:,.0f} switches/s, {(b['events'] - a['events']) / (b['t'] - a['t']):,.0f} records/s on {os.cpu_count()} CPUs"
+        f"{rate:,.0f} switches/s, {(b['events'] - a['events']) / (b['t'] - a['t']):,.0f} records/s on "
+        f"{os.cpu_count()} CPUs"
     )
     print(
-        f"share of the host: BPF {bpf:.2f} %, daemon {user:.2f} %; at 100,000 switches/s BPF {bpf * 1e5 / rate:.2f} %, together "
+        f"share of the host: BPF {bpf:.2f} %, daemon {user:.2f} %; at 100,000 switches/s BPF {bpf * 1e5 / rate:.2f} %,"
+        " together "
         f"{bpf * 1e5 / rate + user:.2f} % (goal 0.6)"
     )
     print(
-        f"memory beside the rings: {b['rss'] / 1024:.1f} MiB, {(b['rss'] - a['rss']):+d} KiB in {seconds:.0f} s (goal 64 MiB)"
+        f"memory beside the rings: {b['rss'] / 1024:.1f} MiB, {(b['rss'] - a['rss']):+d} KiB in {seconds:.0f} s (goal "
+        "64 MiB)"
     )
     print(
-        f"slots: {cpu['exact']:,} of {cpu['slots']:,} add up exactly, missing {cpu['missing_ns']} ns, lost {sum(b['status']['events']['lost'].values())}"
+        f"slots: {cpu['exact']:,} of {cpu['slots']:,} add up exactly, missing {cpu['missing_ns']} ns, lost "
+        f"{sum(b['status']['events']['lost'].values())}"
     )
     return 0
 

@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""scrape.py [ALLOCATIONS]: what a scrape costs the daemon, with 100,000 live allocations and with none, about half a minute.
+"""scrape.py [ALLOCATIONS]: what a scrape costs the daemon, with 100,000 live allocations and with
+none, about half a minute.
 
-Prints the CPU time of the daemon for a GET /metrics in each format, for one that asks for gzip, and its ratio to the floor of the same run, a
-GET /healthz; the daemon's cost at rest is taken off. The goal of the issue: under 50 ms, and no more with allocations than without. As root,
-after `make e2e-build`.
+Prints the CPU time of the daemon for a GET /metrics in each format, for one that asks for gzip, and
+its ratio to the floor of the same run, a GET /healthz; the daemon's cost at rest is taken off. The
+goal of the issue: under 50 ms, and no more with allocations than without. As root, after `make
+e2e-build`.
 """
 import http.client
 import os

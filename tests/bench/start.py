@@ -1,14 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""start.py [--rounds N] [--daemon PATH]...: what `ttmond -- CMD` takes more than CMD alone, and what is left behind for how long.
+"""start.py [--rounds N] [--daemon PATH]...: what `ttmond -- CMD` takes more than CMD alone, and what
+is left behind for how long.
 
-For a command that does nothing and for one that maps the stand-ins of libcuda and libcudart, in turns: bare; under ttmond; the same
-without system calls for mappings (--no-mmap); under ttmond at once after another such run, whose links are still being closed;
-and bare in that time. Each turn begins when nothing of the one before is left. The process that closes
-the links after ttmond has ended (daemon/io/bpf/closer.h) becomes our child, as we are a child
-subreaper: its end is seen, also when it is killed at once. As long as it lives, getppid() is timed,
-and as often afterwards. --daemon: another ttmond, to compare with, in the same turns. As root, on a
-machine without other work, after `make all e2e-build`; about 6 s for each round.
+For a command that does nothing and for one that maps the stand-ins of libcuda and libcudart, in
+turns: bare; under ttmond; the same without system calls for mappings (--no-mmap); under ttmond at
+once after another such run, whose links are still being closed; and bare in that time. Each turn
+begins when nothing of the one before is left. The process that closes the links after ttmond has
+ended (daemon/io/bpf/closer.h) becomes our child, as we are a child subreaper: its end is seen, also
+when it is killed at once. As long as it lives, getppid() is timed, and as often afterwards.
+--daemon: another ttmond, to compare with, in the same turns. As root, on a machine without other
+work, after `make all e2e-build`; about 6 s for each round.
 """
 import argparse
 import ctypes
@@ -108,7 +110,8 @@ def report(name, seen, daemons):
     def line(key, what, goal=False):
         more = middle[key] - bare
         print(
-            f"start_{name}_{what}: {middle[key]:.0f} ms ({min(seen[key]):.0f} to {max(seen[key]):.0f}), floor {bare:.1f} ms (bare), "
+            f"start_{name}_{what}: {middle[key]:.0f} ms ({min(seen[key]):.0f} to {max(seen[key]):.0f}), floor "
+            f"{bare:.1f} ms (bare), "
             f"{more:.0f} ms more" + (f", GOAL {GOAL_MS} ms: {'met' if more <= GOAL_MS else 'MISSED'}" if goal else ""),
             flush=True,
         )
@@ -116,11 +119,13 @@ def report(name, seen, daemons):
     for i, daemon in enumerate(daemons):
         line(f"traced {i}", "traced" if not i else f"traced_by_{daemon}", goal=name == "nothing")
         print(
-            f"left_{name}{'' if not i else '_by_' + daemon}: {middle[f'left {i}']:.0f} ms ({min(seen[f'left {i}']):.0f} to "
+            f"left_{name}{'' if not i else '_by_' + daemon}: {middle[f'left {i}']:.0f} ms "
+            f"({min(seen[f'left {i}']):.0f} to "
             f"{max(seen[f'left {i}']):.0f}) after its end a helper was there"
         )
     print(
-        f"left_{name}_killed: {middle['left killed']:.0f} ms ({min(seen['left killed']):.0f} to {max(seen['left killed']):.0f}), "
+        f"left_{name}_killed: {middle['left killed']:.0f} ms ({min(seen['left killed']):.0f} to "
+        f"{max(seen['left killed']):.0f}), "
         "the helpers killed at the end"
     )
     line("no-mmap", "traced_no_mmap")
@@ -128,7 +133,8 @@ def report(name, seen, daemons):
     line("bare while left", "bare_while_links_are_left")
     if "getppid after" in middle:
         print(
-            f"left_{name}_getppid: {middle['getppid while left']:.0f} ns while links are left, floor {middle['getppid after']:.0f} ns "
+            f"left_{name}_getppid: {middle['getppid while left']:.0f} ns while links are left, floor "
+            f"{middle['getppid after']:.0f} ns "
             f"(afterwards), RATIO {middle['getppid while left'] / middle['getppid after']:.2f}",
             flush=True,
         )

@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""view.py [ALLOCATIONS]: the page of `ttmon view` for 20,000 allocations in headless Chromium without a GPU, about half a minute.
+"""view.py [ALLOCATIONS]: the page of `ttmon view` for 20,000 allocations in headless Chromium without
+a GPU, about half a minute.
 
-Prints how long `ttmon view` takes, against `ttmon db show`, and how large the page is; from opening the file to the first picture, against opening a page with nothing in it; and
-pictures a second while the view is moved and zoomed, against the browser's own pace when nothing is drawn. Goals of the issue: the first picture
-in 1 s, 30 pictures a second, 6 MB. After `make`; needs Chromium.
+Prints how long `ttmon view` takes, against `ttmon db show`, and how large the page is; from opening
+the file to the first picture, against opening a page with nothing in it; and pictures a second
+while the view is moved and zoomed, against the browser's own pace when nothing is drawn. Goals of
+the issue: the first picture in 1 s, 30 pictures a second, 6 MB. After `make`; needs Chromium.
 """
 import os
 import statistics
@@ -22,7 +24,8 @@ import e2e  # noqa: E402
 import made_db  # noqa: E402
 
 ROUNDS = 5
-EMPTY = "<!DOCTYPE html><meta charset=utf-8><title>nothing</title><p>nothing<script>document.documentElement.dataset.ready = 'yes'</script>"
+EMPTY = "<!DOCTYPE html><meta charset=utf-8><title>nothing</title><p>nothing"
+EMPTY += "<script>document.documentElement.dataset.ready = 'yes'</script>"
 # From the beginning of the navigation to the picture after the first drawing.
 LOADED = "new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(performance.now()))))"
 # The chart moves at each picture, as a wheel or a drag makes it.
@@ -74,10 +77,12 @@ def main():
         took = time.monotonic() - start
         size = os.path.getsize(page)
         print(
-            f"{n:,} allocations, database {os.path.getsize(db) / 1e6:.1f} MB: page written in {took:.2f} s, ttmon db show {floor:.2f} s, ratio {took / floor:.2f}"
+            f"{n:,} allocations, database {os.path.getsize(db) / 1e6:.1f} MB: page written in {took:.2f} s, ttmon db "
+            f"show {floor:.2f} s, ratio {took / floor:.2f}"
         )
         print(
-            f"  page {size / 1e6:.2f} MB, {size / n:.0f} bytes an allocation (goal 6 MB){' MISSED' if size > 6e6 else ''}"
+            f"  page {size / 1e6:.2f} MB, {size / n:.0f} bytes an allocation (goal 6 "
+            f"MB){' MISSED' if size > 6e6 else ''}"
         )
         try:
             with browser.Browser(1280, 800) as b:
@@ -87,12 +92,14 @@ def main():
                     loads.append(load(b, page))
                 ms, floor = statistics.median(loads), statistics.median(floors)
                 print(
-                    f"  first picture after {ms:.0f} ms, an empty page {floor:.0f} ms, ratio {ms / floor:.1f} (goal 1000 ms){' MISSED' if ms > 1000 else ''}"
+                    f"  first picture after {ms:.0f} ms, an empty page {floor:.0f} ms, ratio {ms / floor:.1f} (goal "
+                    f"1000 ms){' MISSED' if ms > 1000 else ''}"
                 )
                 mine, p95 = rate(b.eval(FRAMES % "document.getElementById('plot').chart"))
                 none, _ = rate(b.eval(FRAMES % "null"))
                 print(
-                    f"  {mine:.0f} pictures a second, 95 % of them at {p95:.0f} or more; nothing drawn {none:.0f}, ratio {mine / none:.2f} (goal 30){' MISSED' if mine < 30 else ''}"
+                    f"  {mine:.0f} pictures a second, 95 % of them at {p95:.0f} or more; nothing drawn {none:.0f}, "
+                    f"ratio {mine / none:.2f} (goal 30){' MISSED' if mine < 30 else ''}"
                 )
                 if b.console:
                     sys.exit(f"the page says: {b.console}")

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""browser.py: a headless Chromium for the tests of pages, driven over a pipe by its DevTools protocol; no port, no library.
+"""browser.py: a headless Chromium for the tests of pages, driven over a pipe by its DevTools protocol;
+no port, no library.
 
-Everything that a page says on its console, every exception in it, and every request that is not for the page itself is kept.
+Everything that a page says on its console, every exception in it, and every request that is not for
+the page itself is kept.
 """
 import base64
 import contextlib
@@ -226,7 +228,8 @@ class Browser:
             "location.href !== 'about:blank' && document.readyState === 'complete' && !!(" + ready + ")", seconds
         ):
             raise AssertionError(
-                f"{path} is not ready after {seconds} s: {self.console} {self.eval('document.body.innerText.slice(0, 300)')!r}"
+                f"{path} is not ready after {seconds} s: {self.console} "
+                f"{self.eval('document.body.innerText.slice(0, 300)')!r}"
             )
 
     def eval(self, code, seconds=30):
@@ -252,7 +255,8 @@ class Browser:
     def place(self, selector, x=0.5, y=0.5):
         """A point of an element, in the window."""
         return self.eval(
-            f"(() => {{ const r = document.querySelector({json.dumps(selector)}).getBoundingClientRect(); return [r.left + {x} * r.width, r.top + {y} * r.height]; }})()"
+            f"(() => {{ const r = document.querySelector({json.dumps(selector)}).getBoundingClientRect(); return "
+            f"[r.left + {x} * r.width, r.top + {y} * r.height]; }})()"
         )
 
     def mouse(self, what, at, button="none", clicks=0, **more):

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""check_schema.py [--write TEST_DB] [--ttmon TTMON] [FILE...]: hold databases (plain or .gz) against docs/ttmon-db.schema.json.
+"""check_schema.py [--write TEST_DB] [--ttmon TTMON] [FILE...]: hold databases (plain or .gz) against
+docs/ttmon-db.schema.json.
 
     ok FILE            FAIL FILE: where: why            exit status 0 or 1; 77 (skipped) without python3-jsonschema
 
---write PROGRAM: have the unit test PROGRAM (.output/asan/tests/test_db) write a database first, and check that too.
---ttmon PROGRAM: `ttmon db check` and `ttmon db show` have to take each file, and `check` to refuse it spoiled in ways that no schema
-sees. Each file is also spoiled in several ways, and the schema has to refuse each: one that takes everything would be no test.
+--write PROGRAM: have the unit test PROGRAM (.output/asan/tests/test_db) write a database first, and
+check that too. --ttmon PROGRAM: `ttmon db check` and `ttmon db show` have to take each file, and
+`check` to refuse it spoiled in ways that no schema sees. Each file is also spoiled in several ways,
+and the schema has to refuse each: one that takes everything would be no test.
 """
 import argparse
 import copy

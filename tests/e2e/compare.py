@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""compare.py LEDGER DATABASE: hold ttmond's database against the books of tests/standin/ledger.c, exactly.
+"""compare.py LEDGER DATABASE: hold ttmond's database against the books of tests/standin/ledger.c,
+exactly.
 
-Compares the calls that failed by function and code, allocations by address in the order of their making with size, method,
-function, device, end and transfers, the transfers by direction and kind of memory, and the counts of pins and pages. Prints the
-differences (the first 30) and ends with 1 if there are any.
+Compares the calls that failed by function and code, allocations by address in the order of their
+making with size, method, function, device, end and transfers, the transfers by direction and kind
+of memory, and the counts of pins and pages. Prints the differences (the first 30) and ends with 1
+if there are any.
 """
 import gzip
 import json

@@ -329,8 +329,9 @@ class Bench:
 
     def for_everybody(self, path, *others):
         """
-        A copy of a built file or folder that every user can open: the checkout may lie below a folder that is root's alone. The others
-        are copied too, at the same places as seen from it, so that a program finds its libraries. Returns the path of the first copy.
+        A copy of a built file or folder that every user can open: the checkout may lie below a
+        folder that is root's alone. The others are copied too, at the same places as seen from it,
+        so that a program finds its libraries. Returns the path of the first copy.
         """
         os.chmod(self.dir, 0o755)
         copies = []

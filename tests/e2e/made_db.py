@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""made_db.py: allocation databases of any size and with any names, made here instead of traced: for tests and benchmarks that need many, strange or
-broken ones. They follow docs/ttmon-db.schema.json."""
+"""made_db.py: allocation databases of any size and with any names, made here instead of traced: for
+tests and benchmarks that need many, strange or broken ones. They follow docs/ttmon-db.schema.json.
+"""
 import gzip
 import json
 import random

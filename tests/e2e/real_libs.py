@@ -5,10 +5,12 @@ real_libs.py: NVIDIA's own driver and runtime, for the tests of where probes sta
 
     real_libs.py [FOLDER]
 
-fetches the packages that Debian has in non-free (drivers 535 and 550, runtimes 11.8 and 12.4; 7 MB) and unpacks them below FOLDER, by default
-.output/real. Nothing is installed: apt works on lists of its own. Then it shows where the probe of each function would stand.
+fetches the packages that Debian has in non-free (drivers 535 and 550, runtimes 11.8 and 12.4; 7 MB)
+and unpacks them below FOLDER, by default .output/real. Nothing is installed: apt works on lists of
+its own. Then it shows where the probe of each function would stand.
 
-Libraries are looked for there, in $TTMON_REAL_LIBS, in CUDA's folder and where Debian's driver is installed.
+Libraries are looked for there, in $TTMON_REAL_LIBS, in CUDA's folder and where Debian's driver is
+installed.
 """
 import collections
 import glob

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""run.py [-j N] [--fast | --long] [NAME...]: the end-to-end tests; as root, with the programs and the stand-ins built (make e2e-build).
+"""run.py [-j N] [--fast | --long] [NAME...]: the end-to-end tests; as root, with the programs and the
+stand-ins built (make e2e-build).
 
-Every function test_* of every t_*.py here and in tests/attack is a test, run in a process and a folder of its own. Most run side by side, N at a time (one
-more than there are CPUs): they see only the programs that they start, and spend most of their time waiting. Those marked @e2e.alone
-come after them, one after the other. Scripts test_*.py come last; they are run whole and print their own lines. A line for each test:
+Every function test_* of every t_*.py here and in tests/attack is a test, run in a process and a
+folder of its own. Most run side by side, N at a time (one more than there are CPUs): they see only
+the programs that they start, and spend most of their time waiting. Those marked @e2e.alone come
+after them, one after the other. Scripts test_*.py come last; they are run whole and print their own
+lines. A line for each test:
 
     ok NAME (1.2 s)      FAIL NAME: why      SKIP NAME: why
 
@@ -82,10 +85,11 @@ class Stuck(Exception):
 
 
 def spawn(args, limit):
-    """(output of a child, or None where it took too long, what it wrote to stderr); everything in its session ends with it then.
+    """(output of a child, or None where it took too long, what it wrote to stderr); everything in its
+    session ends with it then.
 
-    Files, not pipes: whoever waits for the end of a pipe waits for the last process that holds it, which may be one that
-    hangs in the kernel for ever.
+    Files, not pipes: whoever waits for the end of a pipe waits for the last process that holds it,
+    which may be one that hangs in the kernel for ever.
     """
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+", errors="replace") as err:
         child = subprocess.Popen(

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """
-The alerts of docs/prometheus on a day of metrics. What a daemon says twice within seconds, of a training loop, work on a chip and programs that
-come and go, is continued for 24 hours. On the host "quiet" that is all, with a restart in the night: no alert fires. For each alert there is a host
-on which the one thing goes wrong for two hours, and nothing fires but that alert, then; and on the host "near" all goes nearly wrong.
+The alerts of docs/prometheus on a day of metrics. What a daemon says twice within seconds, of a
+training loop, work on a chip and programs that come and go, is continued for 24 hours. On the host
+"quiet" that is all, with a restart in the night: no alert fires. For each alert there is a host on
+which the one thing goes wrong for two hours, and nothing fires but that alert, then; and on the
+host "near" all goes nearly wrong.
 """
 import json
 import re
@@ -228,7 +230,8 @@ def look(minute):
 def never(hosts):
     """Nor in any minute between two looks."""
     return {
-        "expr": f'count by (alertname, instance) (count_over_time(ALERTS{{alertstate="firing",instance=~"{hosts}"}}[1d]))',
+        "expr": f'count by (alertname, instance) (count_over_time(ALERTS{{alertstate="firing",'
+        f'instance=~"{hosts}"}}[1d]))',
         "eval_time": f"{DAY - 1}m",
         "exp_samples": [],
     }

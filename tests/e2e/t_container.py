@@ -58,7 +58,8 @@ class Container:
             f"mount -t proc none {root}/proc",
             f"exec env SCEN_LINGER=2500 LD_LIBRARY_PATH={lib} chroot {root} /app/{comm} --wait {' '.join(args)}",
         ]
-        script = f"echo $$ >{cgroup}/cgroup.procs && exec unshare -m -p -f --kill-child sh -c {shlex.quote(' && '.join(inside))}"
+        unshare = f"unshare -m -p -f --kill-child sh -c {shlex.quote(' && '.join(inside))}"
+        script = f"echo $$ >{cgroup}/cgroup.procs && exec {unshare}"
         self.target = bench.target("sh", "-c", script, wait_ready=False)
         eq("what it takes for its pid", self.target.line().split(), ["ready", "1"])
         with open(f"{cgroup}/cgroup.procs", encoding="ascii") as f:

@@ -115,8 +115,9 @@ def close_to(what, got, wanted, switches, stolen):
 
 def same_as_book(service, book, stolen, name=None):
     """
-    Each child's CPU time is the kernel's. Slots that were closed before an unseen switch was noticed are another's; and some hosts keep
-    switches of process 1 from tracers (an agent that is hidden so): what it is given beyond the kernel's books was another's too.
+    Each child's CPU time is the kernel's. Slots that were closed before an unseen switch was
+    noticed are another's; and some hosts keep switches of process 1 from tracers (an agent that is
+    hidden so): what it is given beyond the kernel's books was another's too.
     """
     procs = service.ended({child["pid"] for child in book["children"]})
     stolen += service.status()["cpu"]["mismatch_ns"]

@@ -559,8 +559,8 @@ def test_client(bench):
 @timeout(120)
 def test_budget(bench):
     """
-    Over the budget the calls of the user who costs most are only counted, which is said everywhere; when there is room again they come back. Three
-    programs, of which none makes most of it.
+    Over the budget the calls of the user who costs most are only counted, which is said everywhere;
+    when there is room again they come back. Three programs, of which none makes most of it.
     """
     service = Service(bench, "--max-overhead", "2", env=BUDGET)
     if service.request("GET", "/v1/families")["budget"] is None:
@@ -595,7 +595,8 @@ def test_budget_of_one(bench):
     user = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups"]
     quiet, load = bench.target(pace, "200", "600"), bench.target(*user, pace, "150000", "600")
     service.daemon.wait_line(
-        rf"over budget \(.*% of 2 %\): transfer of process {load.pid} \(pace\), which makes most of it, is only counted",
+        rf"over budget \(.*% of 2 %\): transfer of process {load.pid} \(pace\), which makes most of it, is only "
+        r"counted",
         60,
     )
     eq("families that are reduced", [f["name"] for f in service.families().values() if f["state"] == "counting"], [])

@@ -443,7 +443,8 @@ def test_live(bench):
     tool("prometheus")
     ports = [free_port() for _ in range(2)]
     # Paced: as fast as a machine can, it would fill the history before the figures are looked at.
-    loop = f"echo ready $$; read x; while :; do {standin('ledger')} --calls 300 --out /dev/null >/dev/null; sleep 0.1; done"
+    ledger = f"{standin('ledger')} --calls 300 --out /dev/null >/dev/null"
+    loop = f"echo ready $$; read x; while :; do {ledger}; sleep 0.1; done"
     target = bench.target("sh", "-c", loop)
     bench.daemon(
         "--socket",

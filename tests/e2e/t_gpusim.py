@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The stand-in GPU: kernels give what they should whichever way they are loaded and launched, and what goes wrong is said as a driver says it. The recorders
-of memtrace/ptx/recorder.ptx against what the interpreter saw."""
+"""The stand-in GPU: kernels give what they should whichever way they are loaded and launched, and what
+goes wrong is said as a driver says it. The recorders of memtrace/ptx/recorder.ptx against what the
+interpreter saw.
+"""
 import os
 import subprocess
 import tempfile

@@ -142,7 +142,8 @@ def test_what_is_really_pinned(bench):
     true(
         "summary",
         re.search(
-            r"kernel's view when 48.0 MiB of it were pinned: nr_foll_pin [\d,]+ pages .*VmPin 3[23]\.\d MiB, RssShmem .*contradicts nothing",
+            r"kernel's view when 48.0 MiB of it were pinned: nr_foll_pin [\d,]+ pages .*VmPin 3[23]\.\d MiB, RssShmem "
+            r".*contradicts nothing",
             service.daemon.stderr(),
         ),
     )

@@ -97,8 +97,9 @@ def test_pid(bench):
 @timeout(120)
 def test_system_wide(bench):
     """
-    The mappings are read when the process is announced; its events wait 50 ms for that, which may not be enough on a busy machine. Then the
-    first copies are of unknown memory, and the rest is right all the same; of four runs one is right throughout.
+    The mappings are read when the process is announced; its events wait 50 ms for that, which may
+    not be enough on a busy machine. Then the first copies are of unknown memory, and the rest is
+    right all the same; of four runs one is right throughout.
     """
     for _ in range(4):
         target = bench.target(*ledger(bench), "--wait")
@@ -144,8 +145,8 @@ def test_nested(bench):
 @timeout(90)
 def test_nested_beside_a_neighbour(bench):
     """
-    Another tracer has return probes at the asynchronous copies, which ours do without: the kernel's trampoline lies where the return
-    address was, and a call inside is still inside.
+    Another tracer has return probes at the asynchronous copies, which ours do without: the kernel's
+    trampoline lies where the return address was, and a call inside is still inside.
     """
     other = bench.target(standin("ledger"), "--out", bench.path("other.json"), "--calls", "10", "--wait")
     neighbour = bench.daemon("--copy-results", "--dump-db", bench.path("other-db.json"), "--pid", str(other.pid))

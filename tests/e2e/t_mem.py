@@ -52,8 +52,8 @@ def test_mappings(bench):
 
 def test_batches_one_after_another(bench):
     """
-    Each batch of a loader is a mapping of its own at the same place: each is named by who copies from it, so that together they are
-    advised to be pinned once and given out again.
+    Each batch of a loader is a mapping of its own at the same place: each is named by who copies
+    from it, so that together they are advised to be pinned once and given out again.
     """
     book, db, proc = traced(bench, "batches")
     same_transfers(proc, book)
@@ -216,7 +216,8 @@ def test_pool_handle_is_used_again(bench):
         f.write(
             "static char memory[2][4096]; static int n;\n"
             "int cudaMemPoolCreate(void **pool, const void *props) { *pool = (void *)0x1000; return 0; }\n"
-            "int cudaMallocFromPoolAsync(void **p, unsigned long size, void *pool, void *stream) { *p = memory[n++]; return 0; }\n"
+            "int cudaMallocFromPoolAsync(void **p, unsigned long size, void *pool, void *stream) { *p = memory[n++]; "
+            "return 0; }\n"
         )
     lib = bench.path("libcudart.so.13")
     subprocess.run(

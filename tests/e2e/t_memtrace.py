@@ -38,7 +38,8 @@ def access(launch, cta, warp, opcode, addrs):
 
 def launch_line(nr, name, grid=8, block=256):
     return (
-        f"MEMTRACE: CTX {CTX:#018x} - LAUNCH - Kernel pc {0:#018x} - Kernel name {name} - grid launch id {nr} - grid size {grid},1,1 - "
+        f"MEMTRACE: CTX {CTX:#018x} - LAUNCH - Kernel pc {0:#018x} - Kernel name {name} - grid launch id {nr} - grid "
+        f"size {grid},1,1 - "
         f"block size {block},1,1 - nregs 16 - shmem 0 - cuda stream id 0"
     )
 
@@ -99,8 +100,8 @@ def doc(*args, feed=None):
 
 def without_strides(d):
     """
-    Sums are made whenever the input pauses, on a busy machine more often. Where several sites are summed and no stride is that of most
-    requests, the one that is kept depends on that.
+    Sums are made whenever the input pauses, on a busy machine more often. Where several sites are
+    summed and no stride is that of most requests, the one that is kept depends on that.
     """
     if isinstance(d, dict):
         return {k: without_strides(v) for k, v in d.items() if k != "stride"}

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""/metrics: both formats by their rules, every metric of the table, the right values in a real Prometheus, bounded by top-N, dead series gone.
+"""/metrics: both formats by their rules, every metric of the table, the right values in a real
+Prometheus, bounded by top-N, dead series gone.
 
-Whatever has to be exact is asked of a daemon with targets: other programs of this machine may use the libraries at the same time.
+Whatever has to be exact is asked of a daemon with targets: other programs of this machine may use
+the libraries at the same time.
 """
 import json
 import os

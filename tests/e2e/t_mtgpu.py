@@ -205,19 +205,22 @@ def check(err):
     if err:
         sys.exit(f"error {err}")
 ctx, link, cubin, module, function = (ctypes.c_void_p() for _ in range(5))
-check(cu.cuInit(0) or cu.cuCtxCreate_v2(ctypes.byref(ctx), 0, 0) or cu.cuLinkCreate_v2(0, None, None, ctypes.byref(link)))
+check(cu.cuInit(0) or cu.cuCtxCreate_v2(ctypes.byref(ctx), 0, 0))
+check(cu.cuLinkCreate_v2(0, None, None, ctypes.byref(link)))
 opts = [int(o) for o in sys.argv[3:]]
 at = sys.argv[2]
 for name in "ab":
     text = ctypes.string_at(ctypes.addressof(ctypes.c_char.in_dll(lib, name)))
     n = len(opts) if name == at else 0
-    check(cu.cuLinkAddData_v2(link, 1, ctypes.byref(ctypes.c_char.in_dll(lib, name)), ctypes.c_size_t(len(text) + 1), name.encode(), n,
+    data, size = ctypes.byref(ctypes.c_char.in_dll(lib, name)), ctypes.c_size_t(len(text) + 1)
+    check(cu.cuLinkAddData_v2(link, 1, data, size, name.encode(), n,
                               (ctypes.c_int * 4)(*opts), (ctypes.c_void_p * 4)()))
 check(cu.cuLinkComplete(link, ctypes.byref(cubin), None) or cu.cuModuleLoadData(ctypes.byref(module), cubin))
 params = [ctypes.c_uint64(0) for _ in range(4)]
 for name in (b"vadd", b"vadd64"):
     check(cu.cuModuleGetFunction(ctypes.byref(function), module, name))
-    check(cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, None, (ctypes.c_void_p * 4)(*(ctypes.addressof(p) for p in params)), None))
+    args = (ctypes.c_void_p * 4)(*(ctypes.addressof(p) for p in params))
+    check(cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, None, args, None))
 check(cu.cuLinkDestroy(link))
 """
 
@@ -308,7 +311,10 @@ def test_edges(bench):
 @timeout(30)
 def test_is_never_unloaded(bench):  # pylint: disable=unused-argument
     """Closed by whoever opened it, it stays: programs hold pointers to it."""
-    code = f"import ctypes, _ctypes; _ctypes.dlclose(ctypes.CDLL({LIB!r})._handle); print('libttmon-memtrace' in open('/proc/self/maps').read())"
+    code = (
+        f"import ctypes, _ctypes; _ctypes.dlclose(ctypes.CDLL({LIB!r})._handle); "
+        "print('libttmon-memtrace' in open('/proc/self/maps').read())"
+    )
     eq("still there", unrecorded(["/usr/bin/python3", "-c", code])[:2], (0, "True\n"))
 
 

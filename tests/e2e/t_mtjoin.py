@@ -17,7 +17,10 @@ from tt_host import api, wait_probed
 
 KERNEL = False
 FAR = A + (16 << 20)
-HEAD = "-kernel name = {name}\n-kernel id = {nr}\n-grid dim = (1,1,1)\n-block dim = (32,1,1)\n#BEGIN_TB\nthread block = 0,0,0\nwarp = 0\ninsts = {n}\n"
+HEAD = (
+    "-kernel name = {name}\n-kernel id = {nr}\n-grid dim = (1,1,1)\n-block dim = (32,1,1)\n"
+    "#BEGIN_TB\nthread block = 0,0,0\nwarp = 0\ninsts = {n}\n"
+)
 
 
 def generations(numbers, numbered):
@@ -205,7 +208,8 @@ def test_list(bench):
     path = bench.path("kernelslist.g")
     with open(path, "w", encoding="utf-8") as f:
         f.write(
-            f"cudaMalloc,{A:#018x},4096\nMemcpyHtoD,{A:#018x},4096\nkernel-1.traceg\ncudaFree,{A:#018x}\ncudaMalloc,{A:#018x},131072\n"
+            f"cudaMalloc,{A:#018x},4096\nMemcpyHtoD,{A:#018x},4096\nkernel-1.traceg\ncudaFree,{A:#018x}\ncudaMalloc,"
+            f"{A:#018x},131072\n"
             f"MemcpyHtoD,{B:#018x},8192\nkernel-2.traceg\nMemcpyHtoD,{A:#018x},64\nkernel-3.traceg\n"
         )
     d = doc(path)
@@ -270,7 +274,8 @@ def test_cut_and_torn(bench):
         eq(
             f"{name}: cut",
             errors_of(*args, cut),
-            f"ttmon {name}: {cut}: the trace ends in the middle: it was cut; 1 line or record could not be parsed (torn, cut) and was left out\n",
+            f"ttmon {name}: {cut}: the trace ends in the middle: it was cut; 1 line or record could not be parsed "
+            "(torn, cut) and was left out\n",
         )
         eq(
             f"{name}: cut stream",

@@ -22,7 +22,8 @@ import make_traces  # noqa: E402
 
 # Is anything drawn at these points (x, y, in pixels of the page) of a canvas? Out of a copy:
 # reading from one that is drawn on makes the browser complain.
-DRAWN = """((c, points) => { const copy = document.createElement('canvas'), scale = c.width / c.clientWidth; copy.width = c.width; copy.height = c.height;
+DRAWN = """((c, points) => { const copy = document.createElement('canvas'), scale = c.width / c.clientWidth;
+    copy.width = c.width; copy.height = c.height;
     const g = copy.getContext('2d', {willReadFrequently: true}); g.drawImage(c, 0, 0);
     return points.map(([x, y]) => g.getImageData(Math.floor(x * scale), Math.floor(y * scale), 1, 1).data[3] > 0); })"""
 
@@ -136,7 +137,8 @@ def test_page(bench):
             true(f"{words} is not in {text!r}", words in text)
         for name in ("sectors", "lines"):
             what = b.eval(
-                f"document.querySelector('#details figure[data-of^={name.capitalize()}] canvas').getAttribute('aria-label')"
+                f"document.querySelector('#details figure[data-of^={name.capitalize()}] "
+                "canvas').getAttribute('aria-label')"
             )
             eq(
                 f"histogram of {name}",
@@ -187,7 +189,8 @@ def test_page(bench):
         eq(
             "shares",
             b.eval(
-                "[...document.querySelectorAll('#findings li')].map((l) => (l.querySelector('.soft') || {textContent: ''}).textContent.trim())"
+                "[...document.querySelectorAll('#findings li')].map((l) => (l.querySelector('.soft') || {textContent: "
+                "''}).textContent.trim())"
             ),
             ["" if f["estimated"] else f"{100 * f['weight'] + 1e-9:.1f} %" for f in d["findings"]][:12],
         )
@@ -202,7 +205,8 @@ def test_page(bench):
         ], "document.getElementById('plot').chart"
         true("cells", b.eval(f"{chart}.cells") == heat[0])
         left, high, columns, first, rows, width = b.eval(
-            f"(() => {{ const c = {chart}; return [c.left, c.high, c.columns, c.first, c.rows, c.canvas.clientWidth]; }})()"
+            f"(() => {{ const c = {chart}; return [c.left, c.high, c.columns, c.first, c.rows, c.canvas.clientWidth]; "
+            f"}})()"
         )
         shown = heat[0][first * columns : (first + rows) * columns]
         points = [
@@ -215,8 +219,10 @@ def test_page(bench):
         b.mouse(
             "mouseMoved",
             b.eval(
-                f"""(() => {{ const c = {chart}, r = document.getElementById('plot').getBoundingClientRect(), col = {at} % c.columns, row = Math.floor({at} / c.columns) - c.first;
-            return [r.left + 1 + c.left + (col + 0.5) * (r.width - c.left - 2) / c.columns, r.top + 1 + (row + 0.5) * c.high / c.rows]; }})()"""
+                f"""(() => {{ const c = {chart}, r = document.getElementById('plot').getBoundingClientRect();
+            const col = {at} % c.columns, row = Math.floor({at} / c.columns) - c.first;
+            return [r.left + 1 + c.left + (col + 0.5) * (r.width - c.left - 2) / c.columns,
+                r.top + 1 + (row + 0.5) * c.high / c.rows]; }})()"""
             ),
         )
         b.frame()
@@ -228,7 +234,8 @@ def test_page(bench):
         eq("buffers to choose from", b.eval("document.getElementById('heat-buffer').options.length"), len(heat))
         other = len(heat) - 1
         b.eval(
-            f"(() => {{ const s = document.getElementById('heat-buffer'); s.value = {other}; s.dispatchEvent(new Event('change')); }})()"
+            f"(() => {{ const s = document.getElementById('heat-buffer'); s.value = {other}; s.dispatchEvent(new "
+            f"Event('change')); }})()"
         )
         true("another buffer", b.eval(f"{chart}.cells") == heat[other])
         # Themes, widths, paper.

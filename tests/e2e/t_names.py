@@ -21,35 +21,51 @@ VERBS = re.compile(
 # Patterns of names without "_ptds" and "_ptsz".
 NO_PROBE = {
     "waits like cudaDeviceSynchronize, and is what nobody calls since CUDA 4": "cudaThreadSynchronize",
-    "asks or changes an attribute": "cudaGraphMem*NodeGetParams cuGraphMem*NodeGetParams cuMemGetAllocation* "
-    "cudaGraphKernelNodeCopyAttributes cuGraphKernelNodeCopyAttributes cudaStreamCopyAttributes "
-    "cuStreamCopyAttributes cuLibraryGetManaged cudaLibraryGetManaged cuGraph*BatchMemOpNode*etParams "
-    "cudaGraphicsResourceSetMapFlags cuGraphicsResourceSetMapFlags* cudaGLSetBufferObjectMapFlags "
-    "cuGLSetBufferObjectMapFlags",
-    "registers code, a variable or a callback, not memory of the program": "__cudaRegister* cudaDeviceRegisterAsyncNotification cuDeviceRegisterAsyncNotification "
-    "cudaLogsRegisterCallback cuLogsRegisterCallback",
+    "asks or changes an attribute": (
+        "cudaGraphMem*NodeGetParams cuGraphMem*NodeGetParams cuMemGetAllocation* "
+        "cudaGraphKernelNodeCopyAttributes cuGraphKernelNodeCopyAttributes cudaStreamCopyAttributes "
+        "cuStreamCopyAttributes cuLibraryGetManaged cudaLibraryGetManaged cuGraph*BatchMemOpNode*etParams "
+        "cudaGraphicsResourceSetMapFlags cuGraphicsResourceSetMapFlags* cudaGLSetBufferObjectMapFlags "
+        "cuGLSetBufferObjectMapFlags"
+    ),
+    "registers code, a variable or a callback, not memory of the program": (
+        "__cudaRegister* cudaDeviceRegisterAsyncNotification cuDeviceRegisterAsyncNotification "
+        "cudaLogsRegisterCallback cuLogsRegisterCallback"
+    ),
     "goes on into cudaLaunchKernel by a jump, which is probed (test_launches_by_nvcc)": "__cudaLaunchKernel",
     "runs a function on the host": "cudaLaunchHostFunc* cuLaunchHostFunc*",
-    "an array has a handle and no address: no copy can be told to be one of its bytes": "cudaMalloc3DArray cudaMallocArray cudaMallocMipmappedArray cudaFreeArray cudaFreeMipmappedArray "
-    "cuArrayCreate* cuArray3DCreate* cuArrayDestroy cuMipmappedArrayCreate cuMipmappedArrayDestroy "
-    "cuMemMapArrayAsync",
-    "memory of a graph has no address before the graph is launched, which is counted": "cudaGraphAddMemAllocNode cudaGraphAddMemFreeNode cuGraphAddMemAllocNode cuGraphAddMemFreeNode",
-    "memory of a graphics library": "cuda*GL*BufferObject* cu*GL*BufferObject* cudaGraphics*Register* cuGraphics*Register* "
-    "cudaGraphics*Map* cuGraphics*Map*",
-    "memory that another process or library made": "cudaImportExternal* cuImportExternal* cudaExternalMemoryGetMapped* cuExternalMemoryGetMapped* "
-    "cudaIpc*MemHandle cuIpc*MemHandle* cudaMemPoolImport* cuMemPoolImport* "
-    "cuMemImportFromShareableHandle",
-    "an address range or a handle, which is memory once it is mapped (cuMemMap)": "cuMemAddressFree cuMemRelease cuMemRetainAllocationHandle",
-    "the pool's memory went with its frees": "cudaMemPoolDestroy cuMemPoolDestroy cudaMemPoolTrimTo cuMemPoolTrimTo cudaDeviceGraphMemTrim "
-    "cuDeviceGraphMemTrim",
+    "an array has a handle and no address: no copy can be told to be one of its bytes": (
+        "cudaMalloc3DArray cudaMallocArray cudaMallocMipmappedArray cudaFreeArray cudaFreeMipmappedArray "
+        "cuArrayCreate* cuArray3DCreate* cuArrayDestroy cuMipmappedArrayCreate cuMipmappedArrayDestroy "
+        "cuMemMapArrayAsync"
+    ),
+    "memory of a graph has no address before the graph is launched, which is counted": (
+        "cudaGraphAddMemAllocNode cudaGraphAddMemFreeNode cuGraphAddMemAllocNode cuGraphAddMemFreeNode"
+    ),
+    "memory of a graphics library": (
+        "cuda*GL*BufferObject* cu*GL*BufferObject* cudaGraphics*Register* cuGraphics*Register* cudaGraphics*Map* "
+        "cuGraphics*Map*"
+    ),
+    "memory that another process or library made": (
+        "cudaImportExternal* cuImportExternal* cudaExternalMemoryGetMapped* cuExternalMemoryGetMapped* "
+        "cudaIpc*MemHandle cuIpc*MemHandle* cudaMemPoolImport* cuMemPoolImport* cuMemImportFromShareableHandle"
+    ),
+    "an address range or a handle, which is memory once it is mapped (cuMemMap)": (
+        "cuMemAddressFree cuMemRelease cuMemRetainAllocationHandle"
+    ),
+    "the pool's memory went with its frees": (
+        "cudaMemPoolDestroy cuMemPoolDestroy cudaMemPoolTrimTo cuMemPoolTrimTo cudaDeviceGraphMemTrim "
+        "cuDeviceGraphMemTrim"
+    ),
     "drops what is in memory and moves nothing": "cudaMemDiscardBatchAsync cuMemDiscardBatchAsync",
     "the decompressing engine's work is no copy of the bytes": "cuMemBatchDecompressAsync",
     "a word": "cuStreamWriteValue* cuStreamBatchMemOp* cuGraphAddBatchMemOpNode",
     "describes a tensor": "cuTensorMap*",
-    "the interface before CUDA 3.2, of 32-bit addresses": "cuMemAllocPitch cuMemcpyHtoD cuMemcpyHtoDAsync cuMemcpyDtoH cuMemcpyDtoHAsync cuMemcpyDtoD "
-    "cuMemcpyDtoDAsync cuMemcpyDtoA cuMemcpyAtoD cuMemcpyHtoA cuMemcpyHtoAAsync cuMemcpyAtoH "
-    "cuMemcpyAtoHAsync cuMemcpyAtoA cuMemcpy2D cuMemcpy2DUnaligned cuMemcpy2DAsync cuMemcpy3D "
-    "cuMemcpy3DAsync",
+    "the interface before CUDA 3.2, of 32-bit addresses": (
+        "cuMemAllocPitch cuMemcpyHtoD cuMemcpyHtoDAsync cuMemcpyDtoH cuMemcpyDtoHAsync cuMemcpyDtoD "
+        "cuMemcpyDtoDAsync cuMemcpyDtoA cuMemcpyAtoD cuMemcpyHtoA cuMemcpyHtoAAsync cuMemcpyAtoH "
+        "cuMemcpyAtoHAsync cuMemcpyAtoA cuMemcpy2D cuMemcpy2DUnaligned cuMemcpy2DAsync cuMemcpy3D cuMemcpy3DAsync"
+    ),
 }
 EXEMPT = [(p, why) for why, patterns in NO_PROBE.items() for p in patterns.split()]
 

@@ -130,7 +130,8 @@ import ctypes, json, os, sys
 rt = ctypes.CDLL(sys.argv[1])
 mine = ctypes.CDLL(sys.argv[2])
 p, d, size = ctypes.c_void_p(), ctypes.c_void_p(), 8192
-assert not rt.cudaHostAlloc(ctypes.byref(p), ctypes.c_size_t(size), 0) and not rt.cudaMalloc(ctypes.byref(d), ctypes.c_size_t(size))
+assert not rt.cudaHostAlloc(ctypes.byref(p), ctypes.c_size_t(size), 0)
+assert not rt.cudaMalloc(ctypes.byref(d), ctypes.c_size_t(size))
 for i in range(20):
     assert not rt.cudaMemcpyAsync(d, p, ctypes.c_size_t(size), 1, None)
     assert not mine.copy_inside(d, p, ctypes.c_size_t(size), 1, None)

@@ -120,7 +120,8 @@ def test_library_mapped_before(bench):
 def in_container(bench, *cmd):
     """The command in a mount namespace of its own, with a runtime that exists only there, at lib/."""
     os.mkdir(bench.path("lib"))
-    script = f'mount -t tmpfs none {bench.path("lib")} && cp {standin("stripped/libcudart.so.13")} {bench.path("lib")} && exec "$@"'
+    lib = bench.path("lib")
+    script = f'mount -t tmpfs none {lib} && cp {standin("stripped/libcudart.so.13")} {lib} && exec "$@"'
     return ["unshare", "-m", "sh", "-c", script, "sh", *cmd]
 
 
@@ -155,8 +156,9 @@ def test_container_system_wide(bench):
 @timeout(60)
 def test_container_that_ends(bench):
     """
-    The files of a container that has ended are nobody's, though they were never deleted: their probes go, and with them what kept its file system.
-    Those of one that lives stay while no program has them mapped.
+    The files of a container that has ended are nobody's, though they were never deleted: their
+    probes go, and with them what kept its file system. Those of one that lives stay while no
+    program has them mapped.
     """
     private_mounts()
     ends, lives = bench.path("ends"), bench.path("lives")
@@ -164,7 +166,10 @@ def test_container_that_ends(bench):
         os.mkdir(folder)
     sock = bench.path("sock")
     daemon = bench.daemon(*bench.service_args())
-    inside = 'mount -t tmpfs none "$1" && cp "$2" "$1" && echo ready $$ && read x && SCEN_LINGER=2000 LD_LIBRARY_PATH="$1" "$3" exit 1 >/dev/null; read x'
+    inside = (
+        'mount -t tmpfs none "$1" && cp "$2" "$1" && echo ready $$ && read x && '
+        'SCEN_LINGER=2000 LD_LIBRARY_PATH="$1" "$3" exit 1 >/dev/null; read x'
+    )
     targets = [
         bench.target(
             "unshare", "-m", "sh", "-c", inside, "sh", folder, standin("stripped/libcudart.so.13"), standin("scen")
@@ -188,13 +193,16 @@ def test_container_that_ends(bench):
 @timeout(60)
 def test_probed_ahead(bench):
     """
-    Libraries under the usual paths of a container are probed before a program maps them, and what a container makes up there harms nobody: a pipe, a
-    link out of it, a folder that leads back to itself. A namespace that a user made is left alone; with off nothing is looked for.
+    Libraries under the usual paths of a container are probed before a program maps them, and what a
+    container makes up there harms nobody: a pipe, a link out of it, a folder that leads back to
+    itself. A namespace that a user made is left alone; with off nothing is looked for.
     """
     private_mounts()
     made = (
-        'mount -t tmpfs none /opt && mkdir -p /opt/conda/lib /opt/x/lib && cp "$1" /opt/conda/lib/libcudart.so.13 && mkfifo /opt/conda/lib/libcuda.so.1 && '
-        "ln -s /proc/self/root/etc/passwd /opt/conda/lib/libcudart.so.99 && ln -s / /opt/loop && echo ready $$ && exec cat"
+        'mount -t tmpfs none /opt && mkdir -p /opt/conda/lib /opt/x/lib && cp "$1" /opt/conda/lib/libcudart.so.13 && '
+        "mkfifo /opt/conda/lib/libcuda.so.1 && "
+        "ln -s /proc/self/root/etc/passwd /opt/conda/lib/libcudart.so.99 && ln -s / /opt/loop && echo ready $$ && "
+        "exec cat"
     )
     inside = bench.target("unshare", "-m", "sh", "-c", made, "sh", standin("lib/libcudart.so.13"))
     users = bench.target(
@@ -308,7 +316,10 @@ def test_runtime_in_a_closed_library_after_an_exec(bench):
     has that library too.
     """
     rt = os.path.join(STANDIN, "lib", "libcudart.so.13")
-    uses = f"import ctypes, os; rt = ctypes.CDLL({rt!r}); p = ctypes.c_void_p(); assert rt.cudaHostAlloc(ctypes.byref(p), ctypes.c_size_t(4096), 0) == 0"
+    uses = (
+        f"import ctypes, os; rt = ctypes.CDLL({rt!r}); p = ctypes.c_void_p(); "
+        "assert rt.cudaHostAlloc(ctypes.byref(p), ctypes.c_size_t(4096), 0) == 0"
+    )
     _, db, _ = closed(bench, [sys.executable, "-c", uses], STANDIN_NESTED="1")
     whole(db)
     _, db, _ = closed(bench, [sys.executable, "-c", uses + "; os.execvp('true', ['true'])"], STANDIN_NESTED="1")
@@ -424,12 +435,16 @@ def test_single_stepped_function(bench):
         f.write(
             "int cudaHostUnregister(void *p);\n"
             '__asm__(".globl cudaHostUnregister\\n.type cudaHostUnregister, @function\\n"\n'
-            '        "cudaHostUnregister: mov $713, %eax\\nret\\n.size cudaHostUnregister, . - cudaHostUnregister\\n");\n'
+            '        "cudaHostUnregister: mov $713, %eax\\nret\\n.size cudaHostUnregister, . - '
+            'cudaHostUnregister\\n");\n'
         )
     subprocess.run(
         ["cc", "-shared", "-fPIC", "-Wl,-soname,libcudart.so.13", "-o", path, bench.path("odd.c")], check=True
     )
-    python = "import ctypes, sys; f = ctypes.CDLL(sys.argv[1]).cudaHostUnregister; [f(4096) for _ in range(50)]; print('{}', flush=True); input()"
+    python = (
+        "import ctypes, sys; f = ctypes.CDLL(sys.argv[1]).cudaHostUnregister; "
+        "[f(4096) for _ in range(50)]; print('{}', flush=True); input()"
+    )
     target = bench.target("python3", "-c", python, path, wait_ready=False)
     eq("first line", target.line(), "{}\n")
     daemon = bench.daemon(
@@ -556,8 +571,10 @@ def odd_runtime(bench, name, before):
     with open(source, "w", encoding="ascii") as f:
         f.write(
             "int cudaHostUnregister(void *p);\n"
-            f'__asm__(".fill {before}, 1, 0x90\\nret\\n.globl cudaHostUnregister\\n.type cudaHostUnregister, @function\\n"\n'
-            '        "cudaHostUnregister: push %rbx\\npop %rbx\\nmov $713, %eax\\nret\\n.size cudaHostUnregister, . - cudaHostUnregister\\n");\n'
+            f'__asm__(".fill {before}, 1, 0x90\\nret\\n.globl cudaHostUnregister\\n.type cudaHostUnregister, '
+            '@function\\n"\n'
+            '        "cudaHostUnregister: push %rbx\\npop %rbx\\nmov $713, %eax\\nret\\n.size cudaHostUnregister, . - '
+            'cudaHostUnregister\\n");\n'
         )
     subprocess.run(
         ["cc", "-shared", "-fPIC", "-Wl,-soname,libcudart.so.13", "-o", bench.path(name), source], check=True

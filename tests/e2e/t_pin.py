@@ -305,7 +305,11 @@ def test_runtime_that_only_a_module_sees(bench):
     Python loads an extension module, and with it the runtime, where the next definition of a name
     is not looked for.
     """
-    script = f"import ctypes, os; raise SystemExit(ctypes.CDLL({standin('lib/libpinplug.so')!r}, mode=os.RTLD_LOCAL | os.RTLD_NOW).plug_go())"
+    plug = standin("lib/libpinplug.so")
+    script = (
+        "import ctypes, os; "
+        f"raise SystemExit(ctypes.CDLL({plug!r}, mode=os.RTLD_LOCAL | os.RTLD_NOW).plug_go())"
+    )
     done = subprocess.run(
         ["/usr/bin/python3", "-c", script],
         env=dict(os.environ, **settings(ON="none", SITES="all", STATS=bench.path("own"))),

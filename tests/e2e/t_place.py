@@ -69,7 +69,8 @@ def stubbed(bench, folder, which, soname, version_map, form, only=None):
         f.write(".text\n.fill 256, 1, 0xcc\n")
         for n in names:
             f.write(
-                f".balign 32\n.globl {n}\n.type {n}, @function\n{n}:\n{FORMS[form].replace('IMPL', 'impl_' + n)}\n.size {n}, . - {n}\n"
+                f".balign 32\n.globl {n}\n.type {n}, @function\n{n}:\n{FORMS[form].replace('IMPL', 'impl_' + n)}\n"
+                f".size {n}, . - {n}\n"
             )
         f.write(".fill 256, 1, 0xcc\n")
         f.write('.section .note.GNU-stack,"",@progbits\n')
@@ -204,7 +205,8 @@ def odd_library(bench):
         f.write('__asm__(".data\\nodd_word: .long 7\\n.text");\n')
         for name, code in ODD.items():
             f.write(
-                f'__asm__(".balign 16\\n.globl {name}\\n.type {name}, @function\\n{name}: {code}\\n.size {name}, . - {name}\\n");\n'
+                f'__asm__(".balign 16\\n.globl {name}\\n.type {name}, @function\\n{name}: {code}\\n.size {name}, . - '
+                f'{name}\\n");\n'
             )
     run("cc", "-shared", "-fPIC", "-Wl,-soname,libcudart.so.13", "-o", path, bench.path("odd.c"))
     return path
@@ -269,7 +271,8 @@ def test_tt_metal_endbr64(bench):
         "libtt_metal.so",
         text=f"""
 %.o: {source}/%.cpp
-\tg++ -std=c++17 -O1 -fPIC -fcf-protection=full -I {source} -DTT_NAME='"e2b"' -DTT_GEN=25 -DTT_INLINED=0 -DTT_PROF=4 -c $< -o $@
+\tg++ -std=c++17 -O1 -fPIC -fcf-protection=full -I {source} \\
+		-DTT_NAME='"e2b"' -DTT_GEN=25 -DTT_INLINED=0 -DTT_PROF=4 -c $< -o $@
 libtt_metal.so: {" ".join(u + ".o" for u in units)}
 \tg++ -shared -pthread -Wl,--build-id -Wl,-soname,libtt_metal.so -o $@ $^ -ldl
 """,
@@ -357,7 +360,8 @@ def test_first_bytes_that_are_refused(bench):
     with open(bench.path("first.s"), "w", encoding="ascii") as f:
         for name, code in zip(names, FIRST):
             f.write(
-                f".balign 32\n.globl {name}\n.type {name}, @function\n{name}: .byte {', '.join('0x' + b for b in code.split())}\n"
+                f".balign 32\n.globl {name}\n.type {name}, @function\n{name}: .byte "
+                f"{', '.join('0x' + b for b in code.split())}\n"
                 f".fill 16, 1, 0xc0\n.size {name}, . - {name}\n"
             )
         f.write('.section .note.GNU-stack,"",@progbits\n')
@@ -379,7 +383,8 @@ def test_first_bytes_that_are_refused(bench):
 # ---- the real libraries ----
 # Instructions that a probe may stand behind, and those that every kernel emulates, as objdump writes them.
 PASSED = re.compile(
-    r"(endbr64|cmp[lb]\s+\$0x[0-9a-f]+,-?0x[0-9a-f]+\(%rip\)|nopl\s+0x0\(%rax,%rax,1\)|test\s+%\w+,%\w+|mov\s+\$0x[0-9a-f]+,%eax)"
+    r"(endbr64|cmp[lb]\s+\$0x[0-9a-f]+,-?0x[0-9a-f]+\(%rip\)|nopl\s+0x0\(%rax,%rax,1\)|test\s+%\w+,%\w+|"
+    r"mov\s+\$0x[0-9a-f]+,%eax)"
 )
 EMULATED = re.compile(r"(push\s+%r|j[a-z]+\s+[0-9a-f]+ |call\s+[0-9a-f]+ |nop$|pause)")
 LINE = re.compile(r"^\s*([0-9a-f]+):\t(?:[0-9a-f]{2} )+\s*\t?(.*)$")

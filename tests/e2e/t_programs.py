@@ -495,7 +495,8 @@ s.connect({service.sock!r})
 s.sendall(b"GET {ROUTE}?{query} HTTP/1.0\\r\\n\\r\\n")
 body = b"".join(iter(lambda: s.recv(65536), b"")).split(b"\\r\\n\\r\\n", 1)[1]
 rows = [json.loads(line) for line in body.splitlines()]
-print(json.dumps([len(rows), sorted({{row[1] for row in rows if isinstance(row, list)}}), [row for row in rows if "names" in row]]))
+names = [row for row in rows if "names" in row]
+print(json.dumps([len(rows), sorted({{row[1] for row in rows if isinstance(row, list)}}), names]))
 """
         out = bench.target(sys.executable, "-c", fetch, wait_ready=False)
         return json.loads(out.finish())

@@ -146,7 +146,8 @@ def test_old_targets(bench):
         path, out = bench.path("old.ptx"), bench.path(f"old_{target}_{how}.ptx")
         with open(path, "w", encoding="ascii") as f:
             f.write(
-                f".version 6.3\n.target sm_{target}\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n.reg .b64 %a;\n.reg .b32 %x;\n"
+                f".version 6.3\n.target sm_{target}\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n.reg "
+                ".b64 %a;\n.reg .b32 %x;\n"
                 "ld.param.u64 %a, [p];\nld.u32 %x, [%a];\nst.global.u32 [%a+4], %x;\nret;\n}\n"
             )
         subprocess.run([PTXRW, path, out, how], check=True, stdout=subprocess.DEVNULL)

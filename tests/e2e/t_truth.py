@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """
-t_truth.py: nothing unknown is told as known. A workload that keeps its own book (tests/standin/truth.c) is attached to at every point, and each view of it is
-held against the book: a verdict, a kind, a count and "complete" are right or unknown, never wrong. Each test is a row of the matrix and prints a line: how many cells
-are right, unknown and wrong. TTMON_TRUTH_ALL=1 prints all that is wrong and unknown. Under -- CMD and under a service that knows the library nothing is unknown.
+t_truth.py: nothing unknown is told as known. A workload that keeps its own book
+(tests/standin/truth.c) is attached to at every point, and each view of it is held against the book:
+a verdict, a kind, a count and "complete" are right or unknown, never wrong. Each test is a row of
+the matrix and prints a line: how many cells are right, unknown and wrong. TTMON_TRUTH_ALL=1 prints
+all that is wrong and unknown. Under -- CMD and under a service that knows the library nothing is
+unknown.
 """
 import glob
 import json
@@ -81,8 +84,9 @@ WINDOW = (
 
 class Service(Trace):
     """
-    For our programs alone: what other tests do is none of its business, and would make it incomplete. knows: another program has loaded this library before, and its
-    probes are in; calls of that program were missed, and it is not among ours.
+    For our programs alone: what other tests do is none of its business, and would make it
+    incomplete. knows: another program has loaded this library before, and its probes are in; calls
+    of that program were missed, and it is not among ours.
     """
 
     def __init__(self, bench, *args, knows=None, env=None):

@@ -378,10 +378,11 @@ def test_fleet(bench):
 @alone("beside others it failed once in three runs of everything: events of the second daemon were lost")
 @timeout(60)
 def test_restart(bench):
-    """SIGKILL and a new daemon in the middle: partial, never negative, right for what comes later, and in full once the old is gone.
+    """SIGKILL and a new daemon in the middle: partial, never negative, right for what comes later, and
+    in full once the old is gone.
 
-    Which chip a Device is that was made before the daemon came is told by its id, which in the layout of e0 nobody knows: there it
-    is an unknown one, and no other's figures are wrong for it.
+    Which chip a Device is that was made before the daemon came is told by its id, which in the
+    layout of e0 nobody knows: there it is an unknown one, and no other's figures are wrong for it.
     """
     host = Host(bench, "t3k")
     daemon = host.service()
@@ -691,8 +692,9 @@ def test_clock_envelope(bench):
 
 
 def test_clock_of_newer_consumers(bench):
-    """Records of 72 and 80 bytes. What their consumer calibrates Tracy with is no device clock. Records without an end, or with one before
-    their start, count and take nothing from their batch."""
+    """Records of 72 and 80 bytes. What their consumer calibrates Tracy with is no device clock.
+    Records without an end, or with one before their start, count and take nothing from their batch.
+    """
     for gen in ("e2b72", "e4"):
         out, db, _ = bench.trace(
             [standin("ttrun"), "--chips", "2", "--programs", "100", "--batch", "5", "--untimed"],

@@ -39,7 +39,8 @@ KNOWN = {
         "_ZN2tt8tt_metal6Buffer6createEPNS0_7IDeviceEmmNS0_10BufferTypeERKNS0_18BufferShardingArgsESt8optionalIbES8_"
         "IN4ttsl10StrongTypeIhNS0_14SubDeviceIdTagEEEE",
         "_ZN2tt8tt_metal11BankManager15allocate_bufferEmmbRK12CoreRangeSetSt8optionalIjE",
-        "_ZN2tt8tt_metal11distributed10MeshBuffer6createERKSt7variantIJNS1_22ReplicatedBufferConfigENS1_19ShardedBufferConfigEEERK"
+        "_ZN2tt8tt_metal11distributed10MeshBuffer6createERKSt7variantIJNS1_22ReplicatedBufferConfigE"
+        "NS1_19ShardedBufferConfigEEERK"
         "NS1_23DeviceLocalBufferConfigEPNS1_10MeshDeviceESt8optionalImE",
         "_ZN2tt8tt_metal25SharedMemoryStatsProvider17record_allocationEimNS0_13ShmBufferTypeEj",
         "_ZN2tt8tt_metal25SharedMemoryStatsProviderC1Emibb",
@@ -52,9 +53,11 @@ KNOWN = {
         "_ZN2tt8tt_metal11distributed19EnqueueMeshWorkloadERNS1_16MeshCommandQueueERNS1_12MeshWorkloadEb",
         "_ZN2tt8tt_metal11distributed18FDMeshCommandQueue21enqueue_mesh_workloadERNS1_12MeshWorkloadEb",
         "_ZN2tt8tt_metal11distributed18SDMeshCommandQueue21enqueue_mesh_workloadERNS1_12MeshWorkloadEb",
-        "_ZN2tt8tt_metal11distributed20MeshCommandQueueBase25enqueue_write_mesh_bufferERKSt10shared_ptrINS1_10MeshBufferEEPKvb",
+        "_ZN2tt8tt_metal11distributed20MeshCommandQueueBase25enqueue_write_mesh_bufferE"
+        "RKSt10shared_ptrINS1_10MeshBufferEEPKvb",
         "_ZN2tt8tt_metal6detail13LaunchProgramEPNS0_7IDeviceERNS0_7ProgramEbb",
-        "_ZN2tt8tt_metal13DataCollector38InvokeProgramRealtimeProfilerCallbacksERKNS0_12experimental21ProgramRealtimeRecordE",
+        "_ZN2tt8tt_metal13DataCollector38InvokeProgramRealtimeProfilerCallbacksE"
+        "RKNS0_12experimental21ProgramRealtimeRecordE",
     ],
     "e4": [
         "_ZN2tt8tt_metal23notify_buffer_allocatedEPKNS0_6BufferE",

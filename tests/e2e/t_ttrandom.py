@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Random mesh programs (tests/standin/tt/ttrandom.cpp) against their own books: at every quiet point ttmond's figures are equal to the
-book, or the process is marked. TTMON_TT_PROGRAMS=20000 is the long form (make tt-random); tracers come and go in both."""
+"""Random mesh programs (tests/standin/tt/ttrandom.cpp) against their own books: at every quiet point
+ttmond's figures are equal to the book, or the process is marked. TTMON_TT_PROGRAMS=20000 is the
+long form (make tt-random); tracers come and go in both.
+"""
 import json
 import os
 import time

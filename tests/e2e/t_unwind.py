@@ -358,7 +358,8 @@ def test_budget(bench):
     wall, own, helper = (b - a for a, b in zip(began, ended))
     told = sum(shares) / len(shares) / 100 * wall * os.cpu_count()
     print(
-        f"    daemon {own:.2f} s, process that unwinds {helper:.2f} s in {wall:.2f} s; the budget has {told:.2f} s; {stacks}"
+        f"    daemon {own:.2f} s, process that unwinds {helper:.2f} s in {wall:.2f} s; the budget has {told:.2f} s; "
+        f"{stacks}"
     )
     true(f"cpu_ns {stacks['cpu_ns']}", abs(stacks["cpu_ns"] / 1e9 - used(pid)) < 0.2 * used(pid) + 0.05)
     true(f"the budget has {told:.2f} s of {own:.2f} + {helper:.2f} s", told > own + 0.4 * helper)

@@ -17,8 +17,11 @@ KERNEL = False
 CHART = "document.getElementById('plot').chart"
 # Pixels of the picture, out of a copy: reading from a canvas that is drawn on makes the browser complain.
 PIXELS = (
-    """((x, y, w, h) => { const copy = document.createElement('canvas'), base = %s.base; copy.width = w || base.width; copy.height = h || base.height;
-    const g = copy.getContext('2d', {willReadFrequently: true}); g.drawImage(base, -Math.round(x), -Math.round(y)); return g.getImageData(0, 0, copy.width, copy.height).data; })"""
+    """((x, y, w, h) => { const copy = document.createElement('canvas'), base = %s.base;
+    copy.width = w || base.width; copy.height = h || base.height;
+    const g = copy.getContext('2d', {willReadFrequently: true});
+    g.drawImage(base, -Math.round(x), -Math.round(y));
+    return g.getImageData(0, 0, copy.width, copy.height).data; })"""
     % CHART
 )
 VISIONS = ("none", "deuteranopia", "protanopia", "tritanopia", "achromatopsia")
@@ -125,7 +128,8 @@ def test_traced(bench):
         eq(
             "copies in the bins",
             b.eval(
-                f"(() => {{ const d = {CHART}.data; let n = 0; for (let a = 0; a < d.n; a++) for (let k = d.from[a]; k < d.middle[a]; k++) n += d.copies[k]; return n; }})()"
+                f"(() => {{ const d = {CHART}.data; let n = 0; for (let a = 0; a < d.n; a++) for (let k = d.from[a]; "
+                f"k < d.middle[a]; k++) n += d.copies[k]; return n; }})()"
             ),
             copies,
         )
@@ -147,7 +151,9 @@ def test_look_and_touch(bench):
         shot(b, "light")
         # Each transfer is in its bin.
         got, width = b.eval(
-            f"(() => {{ const d = {CHART}.data; return [Array.from(d.from, (_, a) => [[d.from[a], d.middle[a]], [d.middle[a], d.to[a]]].map(([k, end]) => {{ const l = []; for (; k < end; k++) l.push([d.at[k], d.copies[k], d.bytes[k]]); return l; }})), d.width]; }})()"
+            f"(() => {{ const d = {CHART}.data; return [Array.from(d.from, (_, a) => [[d.from[a], d.middle[a]], "
+            f"[d.middle[a], d.to[a]]].map(([k, end]) => {{ const l = []; for (; k < end; k++) l.push([d.at[k], "
+            f"d.copies[k], d.bytes[k]]); return l; }})), d.width]; }})()"
         )
         for a, bins in zip(m.document()["allocations"], got):
             for other in (False, True):
@@ -164,7 +170,8 @@ def test_look_and_touch(bench):
         b.mouse(
             "mouseMoved",
             b.eval(
-                f"(() => {{ const c = {CHART}, r = c.box.getBoundingClientRect(); return [r.left + c.left + 200, r.top + c.y(0) + 2]; }})()"
+                f"(() => {{ const c = {CHART}, r = c.box.getBoundingClientRect(); return [r.left + c.left + 200, "
+                f"r.top + c.y(0) + 2]; }})()"
             ),
         )
         b.frame()
@@ -216,24 +223,28 @@ def test_look_and_touch(bench):
         eq("all again", b.eval(f"[{CHART}.t0, {CHART}.t1]"), full)
         # Filters.
         b.eval(
-            "(() => { const f = document.getElementById('filter'); f.value = 'PREFETCH host_alloc'; f.dispatchEvent(new Event('input')); })()"
+            "(() => { const f = document.getElementById('filter'); f.value = 'PREFETCH host_alloc'; "
+            "f.dispatchEvent(new Event('input')); })()"
         )
         wanted = sum(
             1 for a in m.allocs if a["method"] == "host_alloc" and "prefetch" in m.sites[a["site"]]["frames"][0][2]
         )
         eq("rows with prefetch", b.eval(f"{CHART}.rows.length"), wanted)
         b.eval(
-            "(() => { const f = document.getElementById('filter'); f.value = ''; f.dispatchEvent(new Event('input')); const p = document.getElementById('proc'); p.value = '1'; p.dispatchEvent(new Event('input')); })()"
+            "(() => { const f = document.getElementById('filter'); f.value = ''; f.dispatchEvent(new Event('input')); "
+            "const p = document.getElementById('proc'); p.value = '1'; p.dispatchEvent(new Event('input')); })()"
         )
         eq("rows of one process", b.eval(f"{CHART}.rows.length"), 1)
         true("the card of one process", "\n2\n" in card(b, "Peak pinned pages"))
         b.eval(
-            "(() => { const p = document.getElementById('proc'); p.value = '-1'; p.dispatchEvent(new Event('input')); })()"
+            "(() => { const p = document.getElementById('proc'); p.value = '-1'; p.dispatchEvent(new Event('input')); "
+            "})()"
         )
         # Tables: a click on a title sorts, one on a row shows it.
         b.click("#tables table th:nth-child(3) button")
         column = b.eval(
-            "[...document.querySelectorAll('#tables table:first-of-type tbody')][0].innerText.split('\\n').map((l) => Number(l.split('\\t')[2].replace(/,/g, '')))"
+            "[...document.querySelectorAll('#tables table:first-of-type tbody')][0].innerText.split('\\n').map((l) => "
+            "Number(l.split('\\t')[2].replace(/,/g, '')))"
         )
         eq("sorted", column, sorted(column, reverse=True))
         b.click("#tables table tbody tr")
@@ -280,8 +291,11 @@ def seen(b, picture):
     each cell]]; in the legend of the heat's ramp.
     """
     corner, left, rows, ramp = b.eval(
-        f"""(() => {{ const c = {CHART}, r = c.base.getBoundingClientRect(), k = document.querySelector('#legend canvas').getBoundingClientRect();
-        return [[r.left + 20, r.top + 4], r.left + c.left, Array.from(c.rows, (a, i) => [c.data.methods[c.data.method[a]].name, r.top + c.y(i + 0.5), Array.from(c.heat.slice(i * c.nx, (i + 1) * c.nx))]),
+        f"""(() => {{ const c = {CHART}, r = c.base.getBoundingClientRect();
+        const k = document.querySelector('#legend canvas').getBoundingClientRect();
+        const row = (a, i) => [c.data.methods[c.data.method[a]].name, r.top + c.y(i + 0.5),
+            Array.from(c.heat.slice(i * c.nx, (i + 1) * c.nx))];
+        return [[r.left + 20, r.top + 4], r.left + c.left, Array.from(c.rows, row),
             [k.left, k.right, (k.top + k.bottom) / 2]]; }})()"""
     )
     light = lambda x, y: lightness(picture.at(x, y))  # noqa: E731
@@ -362,7 +376,8 @@ def test_colours(bench):
     with Browser(1000, 1100) as b:
         b.open(page)
         b.eval(
-            "(() => { const k = document.getElementById('kind'); k.value = ''; k.dispatchEvent(new Event('input')); })()"
+            "(() => { const k = document.getElementById('kind'); k.value = ''; k.dispatchEvent(new Event('input')); "
+            "})()"
         )
         quiet(b, page)
         for dark, mode in itertools.product((False, True), ("heat", "life")):
@@ -410,7 +425,8 @@ def test_hostile_names(bench):
         b.open(page)
         for i in range(len(HOSTILE)):
             b.eval(
-                f"{CHART}.hooks.pick({i}); {CHART}.hooks.hover({{x: 300, t: 5e8, alloc: {i}, others: 0, copies: 1}}, 300, 300)"
+                f"{CHART}.hooks.pick({i}); {CHART}.hooks.hover({{x: 300, t: 5e8, alloc: {i}, others: 0, copies: 1}}, "
+                "300, 300)"
             )
             b.frame()
         shot(b, "hostile")
@@ -430,7 +446,8 @@ def test_hostile_names(bench):
         # The policy that the page brings along is one: it lets nothing be fetched and no other script run.
         eq("fetched", b.eval("fetch('data:text/plain,x').then(() => 'yes', () => 'no')"), "no")
         b.eval(
-            "(() => { const s = document.createElement('script'); s.textContent = 'document.title = \"ran\"'; document.body.append(s); })()"
+            "(() => { const s = document.createElement('script'); s.textContent = 'document.title = \"ran\"'; "
+            "document.body.append(s); })()"
         )
         true("a script without the nonce ran", b.eval("document.title !== 'ran'"))
 
@@ -465,7 +482,8 @@ def test_not_all_seen(bench):
         for words in (">= 256", ">= 9.0 MiB", ">= 9", "unknown 2: not all was seen"):
             true(f"{words!r} is not in {cards!r}", words in cards)
         rows = b.eval(
-            "[...document.querySelectorAll('#tables table')[0].querySelectorAll('tbody tr')].map((r) => [...r.cells].map((c) => c.innerText))"
+            "[...document.querySelectorAll('#tables table')[0].querySelectorAll('tbody tr')].map((r) => "
+            "[...r.cells].map((c) => c.innerText))"
         )
         got = {r[0].split("+")[0]: (r[5], r[6]) for r in rows}
         eq(
@@ -518,7 +536,9 @@ def test_loss(bench):
         eq("gaps", b.eval(f"{CHART}.data.gaps.length"), 1)
         # Stripes: the colour of loss is in the picture within the gap, and not beside it.
         count = f"""(() => {{ const c = {CHART}, want = rgb(c.colours.hatch), at = (t) => c.x(t) * c.dpr;
-            const n = (x) => {{ const p = {PIXELS}(x, AXIS * c.dpr, 20, c.h * c.dpr); let k = 0; for (let i = 0; i < p.length; i += 4) k += Math.abs(p[i] - want[0]) + Math.abs(p[i + 1] - want[1]) + Math.abs(p[i + 2] - want[2]) < 30; return k; }};
+            const n = (x) => {{ const p = {PIXELS}(x, AXIS * c.dpr, 20, c.h * c.dpr); let k = 0;
+                const off = (i, c) => Math.abs(p[i + c] - want[c]);
+                for (let i = 0; i < p.length; i += 4) k += off(i, 0) + off(i, 1) + off(i, 2) < 30; return k; }};
             return [n(at(2.6e9)), n(at(6e9))]; }})()"""
         within, beside = b.eval(count)
         true(f"{within} pixels of loss within the gap, {beside} beside it", within > 100 > beside)
@@ -533,9 +553,12 @@ def test_loss(bench):
         # a stripe with the ground on both sides, once in 6 cells.
         b.click("#mode-life")
         runs = b.eval(
-            f"""(() => {{ const c = {CHART}, a = c.data.dropped.findIndex((n) => n), y = c.y(c.rows.indexOf(a) + 0.5), p = new Uint32Array({PIXELS}(c.left * c.dpr, y * c.dpr, c.w * c.dpr, 1).buffer);
-            const ground = pixel(rgb(c.colours.plot)), loss = pixel(rgb(c.colours.hatch)), cell = (i) => p[i * CELL * c.dpr];
-            let n = 0, alone = 0; for (let i = 1; i < c.nx - 1; i++) if (cell(i) === loss) {{ n++; alone += cell(i - 1) === ground || cell(i + 1) === ground; }} return [n, alone]; }})()"""
+            f"""(() => {{ const c = {CHART}, a = c.data.dropped.findIndex((n) => n), y = c.y(c.rows.indexOf(a) + 0.5);
+            const p = new Uint32Array({PIXELS}(c.left * c.dpr, y * c.dpr, c.w * c.dpr, 1).buffer);
+            const ground = pixel(rgb(c.colours.plot)), loss = pixel(rgb(c.colours.hatch));
+            const cell = (i) => p[i * CELL * c.dpr];
+            let n = 0, alone = 0; for (let i = 1; i < c.nx - 1; i++) if (cell(i) === loss) {{
+                n++; alone += cell(i - 1) === ground || cell(i + 1) === ground; }} return [n, alone]; }})()"""
         )
         true(f"stripes of loss, and those with ground beside them: {runs}", runs[0] > 10 and runs[1] >= 0.9 * runs[0])
         shot(b, "lossy-life")

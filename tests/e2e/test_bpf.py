@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Pure parts of the BPF programs, run in the kernel through BPF_PROG_RUN (tests/bpf).
 
-Prints "ok NAME", "FAIL NAME: why" or "SKIP NAME: why"; exit status 1 if something failed, 77 if nothing could run. The programs are
-built by `make bpf-build`; O is the output folder. Needs root.
+Prints "ok NAME", "FAIL NAME: why" or "SKIP NAME: why"; exit status 1 if something failed, 77 if
+nothing could run. The programs are built by `make bpf-build`; O is the output folder. Needs root.
 """
 import os
 import subprocess

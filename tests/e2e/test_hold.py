@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Hold real commands: many short ones, static ones, ones in other mount namespaces and roots.
 
-Prints "ok NAME", "FAIL NAME: why" or "SKIP NAME: why"; exit status 1 if something failed, 77 if nothing could run. Builds its two programs
-itself, in a temporary folder. Needs root.
+Prints "ok NAME", "FAIL NAME: why" or "SKIP NAME: why"; exit status 1 if something failed, 77 if
+nothing could run. Builds its two programs itself, in a temporary folder. Needs root.
 """
 import os
 import shutil

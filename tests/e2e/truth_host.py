@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """
-truth_host.py: what t_truth.py holds every view of a traced program against: the book of tests/standin/truth.c, and the rules that follow
-from it alone. Nothing here is taken from the program's sources: a statement about memory is right, "unknown" or wrong by what the memory was.
+truth_host.py: what t_truth.py holds every view of a traced program against: the book of
+tests/standin/truth.c, and the rules that follow from it alone. Nothing here is taken from the
+program's sources: a statement about memory is right, "unknown" or wrong by what the memory was.
 
-A view is parsed into statements: of which memory (an address, or the name of a function that made or copied it), which verdict, which
-kind, how many copies. Each is held against the book by itself, so that a view may say less than another, but not something else.
+A view is parsed into statements: of which memory (an address, or the name of a function that made
+or copied it), which verdict, which kind, how many copies. Each is held against the book by itself,
+so that a view may say less than another, but not something else.
 """
 import base64
 import gzip
@@ -209,8 +211,9 @@ class Sums(Book):
 
 class Demo(Book):
     """
-    What tools/demo/workload.c does, by its own words: 250 steps, a batch of ordinary memory and the weights, which are pinned, to the device in each; 32 MiB pinned and
-    never used; small pins that come and go, of which every verdict is right that is not of ordinary memory.
+    What tools/demo/workload.c does, by its own words: 250 steps, a batch of ordinary memory and the
+    weights, which are pinned, to the device in each; 32 MiB pinned and never used; small pins that
+    come and go, of which every verdict is right that is not of ordinary memory.
     """
 
     STEPS = 250
@@ -398,9 +401,8 @@ class Row:
             elif mine:
                 grid.append(f"{column}: {sum(c in unknown for c in mine) or 'no'} of {len(mine)} unknown")
         return (
-            f"{self.name}: {len(cells)} cells, {len(cells) - len(wrong) - len(unknown)} right, {len(unknown)} unknown, {len(wrong)} wrong; "
-            + "; ".join(grid)
-            + self.by_view()
+            f"{self.name}: {len(cells)} cells, {len(cells) - len(wrong) - len(unknown)} right, {len(unknown)} unknown,"
+            f" {len(wrong)} wrong; " + "; ".join(grid) + self.by_view()
         ), unknown
 
     def by_view(self):
@@ -586,14 +588,16 @@ def processes(row, view, book, proc):
             row.fault(
                 view,
                 [],
-                f"{got} copies and bytes {d}, there were {total}{'' if at_least else ', and nothing says that it is a lower bound'}",
+                f"{got} copies and bytes {d}, there were "
+                f"{total}{'' if at_least else ', and nothing says that it is a lower bound'}",
             )
     peak = proc["pinned_peak_bytes"]
     if peak is not None and (peak > book.peak_bytes() or peak < book.peak_bytes() and not at_least):
         row.fault(
             view,
             [],
-            f"pinned peak {peak}, there was {book.peak_bytes()}{'' if at_least else ', and nothing says that it is a lower bound'}",
+            f"pinned peak {peak}, there was "
+            f"{book.peak_bytes()}{'' if at_least else ', and nothing says that it is a lower bound'}",
         )
 
 
@@ -633,8 +637,9 @@ COUNT = re.compile(r"(?P<least>>= ?|at least )?(?P<n>[\d,]+) cop(?:ies|y)\b")
 
 def text(row, view, book, lines):
     """
-    A text for a person: below a heading, or behind a verdict at the beginning of the line or of the one before, there are names of functions. What names several
-    things at once, or nothing of ours, is passed over.
+    A text for a person: below a heading, or behind a verdict at the beginning of the line or of the
+    one before, there are names of functions. What names several things at once, or nothing of ours,
+    is passed over.
     """
     kind, told, before, last = None, None, None, ""
     for line in lines:
@@ -919,7 +924,8 @@ def figures(row, book, sock, on):
                 row.fault(
                     "top",
                     [],
-                    f"{p['pinned_bytes']} bytes pinned, there were {want['pinned']}, and nothing says that it is a lower bound",
+                    f"{p['pinned_bytes']} bytes pinned, there were {want['pinned']}, and nothing says that it is a "
+                    "lower bound",
                 )
 
 
@@ -931,7 +937,8 @@ def sums(row, view, p, want, pinned):
             row.fault(
                 view,
                 [],
-                f"{name} {p[name]}, there were {limit}{'' if p.get('at_least') else ', and nothing says that it is a lower bound'}",
+                f"{name} {p[name]}, there were "
+                f"{limit}{'' if p.get('at_least') else ', and nothing says that it is a lower bound'}",
             )
 
 
@@ -1151,7 +1158,8 @@ def tt_line(row, say):
     unknown = row.unknown
     wrong = {c for c in cells if c[0] in row.bad}
     say(
-        f"truth: {row.name}: {len(cells)} figures, {len(cells - unknown - wrong)} right, {len(unknown - wrong)} lower bounds or unknown, {len(wrong)} wrong"
+        f"truth: {row.name}: {len(cells)} figures, {len(cells - unknown - wrong)} right, {len(unknown - wrong)} lower "
+        f"bounds or unknown, {len(wrong)} wrong"
     )
     for what in row.wrong:
         print(f"WRONG {row.name}: {what}")

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""tt_host.py: a host with Tenstorrent chips for the end-to-end tests: a tree of sysfs, a folder for the files, a service, its readers.
+"""tt_host.py: a host with Tenstorrent chips for the end-to-end tests: a tree of sysfs, a folder for
+the files, a service, its readers.
 
-Other programs of this machine may use the library at the same time, and every service sees them: only the figures of the targets that
-were started here are compared, and nothing else's are a fault.
+Other programs of this machine may use the library at the same time, and every service sees them:
+only the figures of the targets that were started here are compared, and nothing else's are a fault.
 
-The layouts here are written from facts/tenstorrent.md 1.2, the file names from 1.4, neither from our headers.
+The layouts here are written from facts/tenstorrent.md 1.2, the file names from 1.4, neither from
+our headers.
 """
 import glob
 import http.client
@@ -97,8 +99,10 @@ def total(devices):
 
 
 def book_diff(host, book, known=True):
-    """What differs between the daemon's view and a book, "" if nothing does. known: so is every device; else a device's figures are
-    right, or they are all among those of the unknown devices, and never with another one."""
+    """What differs between the daemon's view and a book, "" if nothing does. known: so is every
+    device; else a device's figures are right, or they are all among those of the unknown devices,
+    and never with another one.
+    """
     found = [p for p in host.devices()["processes"] if p["tgid"] == book["pid"]]
     if not found:
         return "" if not book_figures(book) else "the process is not there"
@@ -314,9 +318,11 @@ class Host:
         return ""
 
     def check_files(self, books, but=(), seconds=5, maybe=()):
-        """The files say what the books say. A file that is being written may be read half old and half new: tried again.
+        """The files say what the books say. A file that is being written may be read half old and half
+        new: tried again.
 
-        maybe: books whose figures may be missing in a file, but not be there with others than these.
+        maybe: books whose figures may be missing in a file, but not be there with others than
+        these.
         """
         retry(seconds, lambda: eq("difference", self.files_diff(books, but, maybe), ""))
         if all(p["tgid"] in self.opened for p in self.devices()["processes"]):

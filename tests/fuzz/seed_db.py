@@ -4,7 +4,10 @@
 import gzip
 import os
 
-HEAD = '{"schema":"ttmon-db","version":1,"ttmond":"x",\n"host":{"hostname":"h","nr_cpus":2},"processes":[{"index":0,"pid":1}],'
+HEAD = (
+    '{"schema":"ttmon-db","version":1,"ttmond":"x",\n"host":{"hostname":"h","nr_cpus":2},'
+    '"processes":[{"index":0,"pid":1}],'
+)
 ALLOC = (
     '{"id":"00:1:0@0","pid":1,"site":0,"addr":"0x7f00","size":4096,"alloc_ns":"1","free_ns":null,'
     '"events":[[1,"h2d",4096,0,"pinned",0],[-2,"d2h",1,0,"unknown",4096]]}'

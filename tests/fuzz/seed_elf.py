@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes the seeds of fuzz_elf: tests/fuzz/corpus/elf/. Small ELF files for x86-64, made by hand. Same output each time."""
+"""Writes the seeds of fuzz_elf: tests/fuzz/corpus/elf/. Small ELF files for x86-64, made by hand.
+Same output each time.
+"""
 import os
 import struct
 

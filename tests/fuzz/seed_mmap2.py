@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes the seeds of fuzz_mmap2: tests/fuzz/corpus/mmap2/. Two bytes as fuzz_mmap2.c says, then records. Same output each time."""
+"""Writes the seeds of fuzz_mmap2: tests/fuzz/corpus/mmap2/. Two bytes as fuzz_mmap2.c says, then
+records. Same output each time.
+"""
 import os
 import struct
 

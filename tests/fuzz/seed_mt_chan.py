@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes the seeds of fuzz_mt_chan: tests/fuzz/corpus/mt_chan/. Pieces as fuzz_mt_chan.c has them. Same output each time."""
+"""Writes the seeds of fuzz_mt_chan: tests/fuzz/corpus/mt_chan/. Pieces as fuzz_mt_chan.c has them.
+Same output each time.
+"""
 import os
 import struct
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""seed_mt_image.py: write the seed corpus of fuzz_mt_image (tests/fuzz/corpus/mt_image): what nvcc made, and small ones by hand. Same files each time."""
+"""seed_mt_image.py: write the seed corpus of fuzz_mt_image (tests/fuzz/corpus/mt_image): what nvcc
+made, and small ones by hand. Same files each time.
+"""
 import os
 import shutil
 import struct

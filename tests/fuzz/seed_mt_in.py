@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""seed_mt_in.py: write the seed corpus of fuzz_mt_in (tests/fuzz/corpus/mt_in) from the samples of tests/memtrace, shortened. Same files each time."""
+"""seed_mt_in.py: write the seed corpus of fuzz_mt_in (tests/fuzz/corpus/mt_in) from the samples of
+tests/memtrace, shortened. Same files each time.
+"""
 import gzip
 import os
 import subprocess

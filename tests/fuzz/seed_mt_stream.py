@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""seed_mt_stream.py: write the seed corpus of fuzz_mt_stream (tests/fuzz/corpus/mt_stream): the file of memtrace/stream/stream.h by its specification alone,
-most blocks as they are, so that what is in them can be changed. Same files each time."""
+"""seed_mt_stream.py: write the seed corpus of fuzz_mt_stream (tests/fuzz/corpus/mt_stream): the file
+of memtrace/stream/stream.h by its specification alone, most blocks as they are, so that what is in
+them can be changed. Same files each time.
+"""
 import os
 import struct
 import zlib

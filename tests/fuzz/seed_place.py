@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes the seeds of fuzz_place: tests/fuzz/corpus/place/. First bytes of real functions, and code around three of them. Same output each time."""
+"""Writes the seeds of fuzz_place: tests/fuzz/corpus/place/. First bytes of real functions, and code
+around three of them. Same output each time.
+"""
 import os
 
 CMPL = bytes.fromhex("813d7e34930100ba1c32")

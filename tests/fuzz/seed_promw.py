@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes the seeds of fuzz_promw: tests/fuzz/corpus/promw/. Names of programs and Accept headers. Same output each time."""
+"""Writes the seeds of fuzz_promw: tests/fuzz/corpus/promw/. Names of programs and Accept headers.
+Same output each time.
+"""
 import os
 
 SEEDS = {

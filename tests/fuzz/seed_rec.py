@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes the seeds of fuzz_rec: tests/fuzz/corpus/rec/. Layouts: include/ttmon/event.h and rec.h. Same output each time."""
+"""Writes the seeds of fuzz_rec: tests/fuzz/corpus/rec/. Layouts: include/ttmon/event.h and rec.h.
+Same output each time.
+"""
 import os
 import struct
 import zlib

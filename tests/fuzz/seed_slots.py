@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""seed_slots.py: write the seed corpus of fuzz_slots (tests/fuzz/corpus/slots) after lib/read/slots.h. Same files each time."""
+"""seed_slots.py: write the seed corpus of fuzz_slots (tests/fuzz/corpus/slots) after
+lib/read/slots.h. Same files each time.
+"""
 import gzip
 import os
 import struct

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes the seeds of fuzz_ttshm: tests/fuzz/corpus/ttshm/. Files as of versions 1 to 4, good and bad. Same output each time."""
+"""Writes the seeds of fuzz_ttshm: tests/fuzz/corpus/ttshm/. Files as of versions 1 to 4, good and
+bad. Same output each time.
+"""
 import os
 import struct
 

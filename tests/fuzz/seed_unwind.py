@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes the seeds of fuzz_unwind: tests/fuzz/corpus/unwind/. A file with .eh_frame_hdr, .eh_frame alone, .debug_frame, with rules of each kind. Same output each time."""
+"""Writes the seeds of fuzz_unwind: tests/fuzz/corpus/unwind/. A file with .eh_frame_hdr, .eh_frame
+alone, .debug_frame, with rules of each kind. Same output each time.
+"""
 import os
 import struct
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes the seeds of fuzz_usdt: tests/fuzz/corpus/usdt/. Argument strings as compilers write them. Same output each time."""
+"""Writes the seeds of fuzz_usdt: tests/fuzz/corpus/usdt/. Argument strings as compilers write them.
+Same output each time.
+"""
 import os
 
 SEEDS = {

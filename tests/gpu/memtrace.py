@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""memtrace.py: memory-access traces on a real GPU; the last part of run.sh, called by parts.py. One line a check: ok, FAIL or SKIP; then
-what was measured, as Markdown. On the stand-in driver (run.sh --standin) this shows that the script works; times mean nothing there."""
+"""memtrace.py: memory-access traces on a real GPU; the last part of run.sh, called by parts.py. One
+line a check: ok, FAIL or SKIP; then what was measured, as Markdown. On the stand-in driver (run.sh
+--standin) this shows that the script works; times mean nothing there.
+"""
 import argparse
 import fnmatch
 import functools
@@ -282,8 +284,9 @@ def cupti_differences(text, sums):
 
 def cupti(bench):
     """
-    Each kernel's sums are those that CUPTI's SASS metrics give for a process of its own: it counts the first kernel of a process alone,
-    whatever is enabled, disabled and patched lazily or not (CUDA 13.0 on an H100).
+    Each kernel's sums are those that CUPTI's SASS metrics give for a process of its own: it counts
+    the first kernel of a process alone, whatever is enabled, disabled and patched lazily or not
+    (CUDA 13.0 on an H100).
     """
     lib = os.path.join(FOLDER, "libmemtrace_cupti.so")
     if "runtime" not in PROGRAMS or not os.path.exists(lib):
@@ -366,7 +369,8 @@ def print_table():
     if STANDIN:
         print("\nNot a GPU: these times mean nothing.")
     print(
-        f"\n{d['device']} (sm_{d['arch']}, {d['sms']} multiprocessors), driver for CUDA {d['driver']}; {BIG:,} elements of input; plain run in microseconds, modes as multiples of it\n"
+        f"\n{d['device']} (sm_{d['arch']}, {d['sms']} multiprocessors), driver for CUDA {d['driver']}; {BIG:,} "
+        "elements of input; plain run in microseconds, modes as multiples of it\n"
     )
     print("| by | what | plain | " + " | ".join(MODES) + " |\n|---|---|---|" + "---|" * len(MODES))
     print("\n".join(TABLE))
@@ -398,7 +402,8 @@ def main():
             except (AssertionError, LookupError, OSError, TypeError, ValueError, subprocess.SubprocessError) as why:
                 failed += 1
                 print(
-                    f"FAIL gpu/memtrace/{check.__name__}: {type(why).__name__ + ': ' if not isinstance(why, AssertionError) else ''}{why}",
+                    f"FAIL gpu/memtrace/{check.__name__}: "
+                    f"{type(why).__name__ + ': ' if not isinstance(why, AssertionError) else ''}{why}",
                     flush=True,
                 )
                 bench.show_logs()

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""waits.py: how a thread waits in synchronous calls of the driver, and who wakes it. Called by parts.py.
+"""waits.py: how a thread waits in synchronous calls of the driver, and who wakes it. Called by
+parts.py.
 
-One program (waits.c) makes each call a few times, by each way of waiting that a context can ask for. The kernel's own books say how much
-of a call was on a CPU, in a run queue, and blocked; its trace events say who woke the thread.
+One program (waits.c) makes each call a few times, by each way of waiting that a context can ask
+for. The kernel's own books say how much of a call was on a CPU, in a run queue, and blocked; its
+trace events say who woke the thread.
 """
 import collections
 import contextlib
@@ -90,7 +92,8 @@ def way(_, name, flags):
     print(f"  {name}: ms, of it on a CPU, in the run queue; switches; faults; where it was seen")
     for call, row in rows.items():
         print(
-            f"  {name}: {call}: {median(row, 'ms'):.3f}, {median(row, 'cpu'):.3f}, {median(row, 'queue'):.3f}; {median(row, 'switches'):.0f}; "
+            f"  {name}: {call}: {median(row, 'ms'):.3f}, {median(row, 'cpu'):.3f}, {median(row, 'queue'):.3f}; "
+            f"{median(row, 'switches'):.0f}; "
             f"{median(row, 'faults'):.0f}; {row['seen']}"
         )
     # What the kernel accounts to the thread is never longer than the call, but for its own clock's grain.

@@ -12,15 +12,17 @@
     names       what an object exports begins with ttmon_
     padding     no record has implicit padding
     spdx        every file says its licence
-    tt-releases docs/tt-metal-releases.md has a row for each function of include/ttmon/tt_fns.h, and a reason where no release has it
+    tt-releases docs/tt-metal-releases.md has a row for each function of include/ttmon/tt_fns.h, and a
+                reason where no release has it
     citations   comments and pages cite no file that is not in the repository
     columns     lines of code have at most 120 columns, the text of a comment at most 100
     dialect     comments and pages have no word of the list "Old word" of docs/glossary.md
     figures     no measured figure stands in two pages
     self-test   every rule is first held against a small bad tree of its own: a rule that lets that pass is no rule
 
-The tree is not clean of citations, columns, dialect and figures yet: tests/lint/ratchet.txt says how many each file may have. That
-number only falls: `lint.py --lower` writes what is left after a mend. Where trees were merged, `lint.py --count` writes it again.
+The tree is not clean of citations, columns, dialect and figures yet: tests/lint/ratchet.txt says
+how many each file may have. That number only falls: `lint.py --lower` writes what is left after a
+mend. Where trees were merged, `lint.py --count` writes it again.
 
 Reports, for a person to judge: files that differ from .clang-format.
 """
@@ -157,8 +159,10 @@ PURE_HEADERS = {
 }
 # stdio.h and stdlib.h are needed for snprintf and malloc; what else they offer shows in the objects' undefined symbols.
 IMPURE_CALLS = re.compile(
-    r"^(clock_|time$|gettimeofday|nanosleep|usleep|sleep$|timer|pthread_|sem_|fork|exec|system$|popen|open|creat$|read$|"
-    r"write$|pread|pwrite|close$|fopen|fdopen|fread|fwrite|fputs|fputc|putc|puts$|putchar|printf|vprintf|fprintf|vfprintf|"
+    r"^(clock_|time$|gettimeofday|nanosleep|usleep|sleep$|timer|pthread_|sem_|fork|exec|system$|popen|open|creat$|"
+    r"read$|"
+    r"write$|pread|pwrite|close$|fopen|fdopen|fread|fwrite|fputs|fputc|putc|puts$|putchar|printf|vprintf|fprintf|"
+    r"vfprintf|"
     r"__(v?f?)printf_chk|perror|mmap|munmap|ioctl|socket|poll|epoll|getenv|secure_getenv|rand$|random$|getrandom|exit$|"
     r"ttmon_log|bpf_|stderr$|stdout$)"
 )
@@ -444,7 +448,8 @@ def rule_tt_releases(root):
 
 # A path in a comment or a page that begins like one of ours, and words for pages that lie elsewhere.
 CITED = re.compile(
-    r"(?<![\w./<-])((?:bpf|core|daemon|docs|facts|include/ttmon|io|kmod|lib|man|memtrace|notes|preload|shared|systemd|tests|tools)/"
+    r"(?<![\w./<-])((?:bpf|core|daemon|docs|facts|include/ttmon|io|kmod|lib|man|memtrace|notes|preload|shared|systemd|"
+    r"tests|tools)/"
     r"[\w./-]*\w\.(?:c|h|md|py|sh|mk|json))(?!\w)"
 )
 ELSEWHERE = re.compile(r"(?:facts|notes) sheet|design page")
@@ -619,7 +624,8 @@ BAD_TREE = {
         "cycles",
         "int ttmon_one(void);\nint ttmon_other(void);\nint ttmon_one(void) { return ttmon_other(); }\n",
         {
-            "lib/read/back.c": "int ttmon_one(void);\nint ttmon_other(void);\nint ttmon_other(void) { return ttmon_one(); }\n"
+            "lib/read/back.c": "int ttmon_one(void);\nint ttmon_other(void);\nint ttmon_other(void) { return "
+            "ttmon_one(); }\n"
         },
     ),
     "daemon/api/p.c": ("private", '#include "daemon/run/daemon_int.h"\n', {"daemon/run/daemon_int.h": ""}),
@@ -651,7 +657,8 @@ BAD_TREE = {
         "dialect",
         "/* the " + "ghost" + " of an allocation */\n",
         {
-            "docs/glossary.md": "## Old word, new word\n\n| old word | new word |\n|---|---|\n| ghost | superseded allocation |\n"
+            "docs/glossary.md": "## Old word, new word\n\n| old word | new word |\n|---|---|\n| ghost | superseded "
+            "allocation |\n"
         },
     ),
     "docs/twice.md": ("figures", "It takes 4.25 ms.\n", {"docs/once.md": "It took 4.25 ms.\n"}),

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""make_traces.py: memory traces as NVBit's mem_trace and Accel-Sim's tracer write them, of kernels whose accesses are known.
+"""make_traces.py: memory traces as NVBit's mem_trace and Accel-Sim's tracer write them, of kernels
+whose accesses are known.
 
-make_traces.py DIR             writes the samples of tests/memtrace/traces. Same files each time (but for xz and zstd of another version).
-make_traces.py --big GB [PAT]  writes so many 10^9 bytes of NVBit 1.5 text to the standard output; PAT: unit (default), stride, gather, mixed.
+make_traces.py DIR             writes the samples of tests/memtrace/traces: the same files each time,
+                               unless xz or zstd have another version
+make_traces.py --big GB [PAT]  writes GB * 10^9 bytes of NVBit 1.5 text to the standard output;
+                               PAT: unit (default), stride, gather, mixed
 """
 import gzip
 import os
@@ -47,7 +50,8 @@ def access13(cta, warp, op, addrs):
 
 def launch(n, name, grid, block, ctx=CTX, shmem=0, stream=0):
     return (
-        "MEMTRACE: CTX %s - LAUNCH - Kernel pc 0x00007f18a4fa0b00 - Kernel name %s - grid launch id %d - grid size %d,%d,%d"
+        "MEMTRACE: CTX %s - LAUNCH - Kernel pc 0x00007f18a4fa0b00 - Kernel name %s - grid launch id %d - grid size %d,"
+        "%d,%d"
         " - block size %d,%d,%d - nregs 16 - shmem %d - cuda stream id %d\n"
         % (h16(ctx), name, n, *grid, *block, shmem, stream)
     )
@@ -171,8 +175,10 @@ def raw(big, ops):
 
 def accel_head(n, name, grid, block, version, lineinfo=None):
     text = (
-        "-kernel name = %s\n-kernel id = %d\n-grid dim = (%d,%d,%d)\n-block dim = (%d,%d,%d)\n-shmem = 1024\n-nregs = 16\n-binary version = 80\n"
-        "-cuda stream id = 0\n-shmem base_addr = 0x00007f6ef4000000\n-local mem base_addr = 0x00007f6ef2000000\n-nvbit version = 1.5.5\n"
+        "-kernel name = %s\n-kernel id = %d\n-grid dim = (%d,%d,%d)\n-block dim = (%d,%d,%d)\n-shmem = 1024\n-nregs = "
+        "16\n-binary version = 80\n"
+        "-cuda stream id = 0\n-shmem base_addr = 0x00007f6ef4000000\n-local mem base_addr = 0x00007f6ef2000000\n"
+        "-nvbit version = 1.5.5\n"
         "-accelsim tracer version = %d\n" % (name, n, *grid, *block, version)
     )
     return text + ("-enable lineinfo = %d\n" % lineinfo if lineinfo is not None else "") + "\n#traces format = ...\n\n"
@@ -224,7 +230,8 @@ def pack(command, data):
 
 
 def samples():
-    listed = "MemcpyHtoD,0x00007f6ed2000000,4096\nkernel-1.traceg\nkernel-2.traceg\nMemcpyHtoD,0x00007f6ed2000000,4096\nkernel-3.traceg\nkernel-4.trace\n"
+    copy = "MemcpyHtoD,0x00007f6ed2000000,4096\n"
+    listed = f"{copy}kernel-1.traceg\nkernel-2.traceg\n{copy}kernel-3.traceg\nkernel-4.trace\n"
     one = accel_traceg(1, 3, None).encode()
     files = {
         "nvbit-1.3.txt": nvbit13().encode(),

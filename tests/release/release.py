@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""release.py [--parts LIST] [--compilers LIST] RELEASE: does ttmon build and run on another release of Debian or Ubuntu?
+"""release.py [--parts LIST] [--compilers LIST] RELEASE: does ttmon build and run on another release of
+Debian or Ubuntu?
 
-Makes a root of that release with debootstrap, installs in it what tools/setup.sh installs, copies the sources into it and, chrooted
-there, builds with each compiler, runs the unit tests and `make demo`. The kernel is this machine's. Parts: build, unit, demo.
+Makes a root of that release with debootstrap, installs in it what tools/setup.sh installs, copies
+the sources into it and, chrooted there, builds with each compiler, runs the unit tests and `make
+demo`. The kernel is this machine's. Parts: build, unit, demo.
 
-The root stays under $ROOTS (default /var/cache/ttmon/roots), with what was built in it: a second run is quick. Everything is mounted in
-a mount namespace of its own, which the kernel takes away with the last process in it: no end of this script leaves a mount behind.
-`rm -rf --one-file-system $ROOTS/RELEASE` makes the next run start from nothing.
+The root stays under $ROOTS (default /var/cache/ttmon/roots), with what was built in it: a second
+run is quick. Everything is mounted in a mount namespace of its own, which the kernel takes away
+with the last process in it: no end of this script leaves a mount behind. `rm -rf --one-file-system
+$ROOTS/RELEASE` makes the next run start from nothing.
 
-A root of Debian also gets the headers of CUDA that Debian packs in non-free. They are one gigabyte to fetch, once; not with CUDA_HEADERS=0.
-Prints "ok NAME", "FAIL NAME: why" or "SKIP NAME: why". Exit status 1 when something failed.
+A root of Debian also gets the headers of CUDA that Debian packs in non-free. They are one gigabyte
+to fetch, once; not with CUDA_HEADERS=0. Prints "ok NAME", "FAIL NAME: why" or "SKIP NAME: why".
+Exit status 1 when something failed.
 """
 import argparse
 import ctypes
@@ -102,7 +106,10 @@ class Root:
         self.path = os.path.join(ROOTS, release)
 
     def keyring(self):
-        """What the release's packages are checked with. Debian 12 has no package of Ubuntu's keys, but Debian 13 has."""
+        """
+        What the release's packages are checked with. Debian 12 has no package of Ubuntu's keys, but
+        Debian 13 has.
+        """
         path = KEYRINGS[self.kind]
         if os.path.exists(path):
             return path

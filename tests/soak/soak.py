@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""soak.py [SECONDS]: the service under load for a long time (make soak SOAK_SECS=3600; a short form is in tests/e2e/t_soak.py).
+"""soak.py [SECONDS]: the service under load for a long time (make soak SOAK_SECS=3600; a short form is
+in tests/e2e/t_soak.py).
 
-One ttmond traces the whole host while ledgers come and go. Looked at all the while: the accounting identity, losses, open files,
-and resident memory, which has to be flat once the first tenth of the time has filled the tables. Prints a line a minute.
+One ttmond traces the whole host while ledgers come and go. Looked at all the while: the accounting
+identity, losses, open files, and resident memory, which has to be flat once the first tenth of the
+time has filled the tables. Prints a line a minute.
 """
 import json
 import os
@@ -16,7 +18,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 import e2e  # noqa: E402
 
 THREADS, CALLS = 4, 40000
-# What may be added after warming up: page-sized noise of malloc and of kept processes (a few KiB each), not a leak of events.
+# What may be added after warming up: page-sized noise of malloc and of kept processes (a few KiB
+# each), not a leak of events.
 SLACK_KIB = 8192
 
 
@@ -96,7 +99,8 @@ def main():
         finally:
             bench.close()
     print(
-        f"ok soak: {runs} ledgers of {CALLS} calls in {seconds:.0f} s; memory {warm[0] if warm else '?'} KiB, then at most +{worst} KiB"
+        f"ok soak: {runs} ledgers of {CALLS} calls in {seconds:.0f} s; memory {warm[0] if warm else '?'} KiB, then at "
+        f"most +{worst} KiB"
     )
     return 0
 

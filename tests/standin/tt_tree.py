@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""tt_tree.py: the files of sysfs and procfs that tt-kmd makes for Tenstorrent chips, as an ordinary tree.
+"""tt_tree.py: the files of sysfs and procfs that tt-kmd makes for Tenstorrent chips, as an ordinary
+tree.
 
     tt_tree.py KIND DIR [--reset N] [--nonsense] [--pids N:PID[,PID...]] [--no-asic-id]
     ttmond --sysfs-root DIR/sys --proc-root DIR/proc ...        ttmon smi --sysfs-root DIR/sys --proc-root DIR/proc
 
-KIND: n150, n300, n300x2, t3k (four N300), p100, p150, p150x2, p300, mixed (P150, N300, N150), galaxy-wormhole, galaxy-blackhole (32
-chips each), none (no driver). Everything is determined by KIND. The layout and the texts follow tt-kmd 4af71921; a folder in
-sysfs/class is a link into sysfs/devices as in the kernel. The numbers N of /dev/tenstorrent/N run against the order of the bus
-addresses wherever there are several cards, so that nobody can mix the two up; on a Galaxy they are tray * 8 + chip - 1.
+KIND: n150, n300, n300x2, t3k (four N300), p100, p150, p150x2, p300, mixed (P150, N300, N150),
+galaxy-wormhole, galaxy-blackhole (32 chips each), none (no driver). Everything is determined by
+KIND. The layout and the texts follow tt-kmd 4af71921; a folder in sysfs/class is a link into
+sysfs/devices as in the kernel. The numbers N of /dev/tenstorrent/N run against the order of the bus
+addresses wherever there are several cards, so that nobody can mix the two up; on a Galaxy they are
+tray * 8 + chip - 1.
 
 --reset N     chip N is in reset: its attributes are there and say nothing (a file cannot answer ENODATA)
 --nonsense    adds chips whose attributes are wrong in every way: too long, binary, negative, links, folders, missing

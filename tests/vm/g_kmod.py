@@ -197,8 +197,10 @@ def ticks(events, cpu=None):
 
 
 def burn(trace, attempts=8):
-    """A program that runs on CPU 1, and the ticks there meanwhile: about one for each millisecond that it has seen itself, never more. The
-    host may have no time for the thread of qemu that raises interrupts: then once more."""
+    """A program that runs on CPU 1, and the ticks there meanwhile: about one for each millisecond that
+    it has seen itself, never more. The host may have no time for the thread of qemu that raises
+    interrupts: then once more.
+    """
     for _ in range(attempts):
         trace.clear()
         with Procs("burn", 300) as procs:

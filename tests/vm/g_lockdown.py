@@ -9,7 +9,8 @@ from e2e import eq
 
 NEEDS = "lockdown"
 SENTENCE = (
-    "ttmond: this kernel is locked down (lockdown=confidentiality): no BPF program may read its memory, which tracing needs; "
+    "ttmond: this kernel is locked down (lockdown=confidentiality): no BPF program may read its memory, which tracing "
+    "needs; "
     "under lockdown=integrity it may"
 )
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The Debian package and its units under a systemd that runs: installed, started, traced with, killed, hung, reloaded, removed.
+"""The Debian package and its units under a systemd that runs: installed, started, traced with, killed,
+hung, reloaded, removed.
 
-The guest runs the host's systemd as process 1 (init, qvm.systemd). A test that is run alone installs the package first.
+The guest runs the host's systemd as process 1 (init, qvm.systemd). A test that is run alone
+installs the package first.
 """
 import ctypes
 import glob

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""guest.py BOOT [--legacy] [--short] [--after LABEL] [--list] [WORD...]: run tests under another kernel, as root in a virtual machine.
+"""guest.py BOOT [--legacy] [--short] [--after LABEL] [--list] [WORD...]: run tests under another
+kernel, as root in a virtual machine.
 
-BOOT says how this guest was started (run.py): in "plain" run the end-to-end tests of tests/e2e, and the g_*.py of this folder that ask
-for nothing else; in another one those whose NEEDS names it. The functions test_*(bench, legacy) there are tests; legacy tells that this
-kernel has no uprobe_multi links. WORD... runs those whose label contains one, --short those in SHORT, --after those that follow;
---list only prints their labels (on the host too).
+BOOT says how this guest was started (run.py): in "plain" run the end-to-end tests of tests/e2e, and
+the g_*.py of this folder that ask for nothing else; in another one those whose NEEDS names it. The
+functions test_*(bench, legacy) there are tests; legacy tells that this kernel has no uprobe_multi
+links. WORD... runs those whose label contains one, --short those in SHORT, --after those that
+follow; --list only prints their labels (on the host too).
 
-Every test is a process of its own, forked from this one, since starting Python takes seconds here. Prints "run LABEL" before each and
-then "ok LABEL", "FAIL LABEL: why" or "SKIP LABEL: why"; what a failed one said, and the kernel, goes before it. At the end: "done".
+Every test is a process of its own, forked from this one, since starting Python takes seconds here.
+Prints "run LABEL" before each and then "ok LABEL", "FAIL LABEL: why" or "SKIP LABEL: why"; what a
+failed one said, and the kernel, goes before it. At the end: "done".
 """
 import argparse
 import contextlib

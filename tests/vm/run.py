@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""run.py [--short] [-j N] [-k SERIES] [-b BOOT] [WORD...]: the kernel matrix: our tests under Debian's 6.1 and 6.12 in QEMU, without KVM.
--k new takes the newest kernel of Debian 13's backports (with -b rmid: of the modules only kmod/ is built for it).
+"""run.py [--short] [-j N] [-k SERIES] [-b BOOT] [WORD...]: the kernel matrix: our tests under Debian's
+6.1 and 6.12 in QEMU, without KVM. -k new takes the newest kernel of Debian 13's backports (with -b
+rmid: of the modules only kmod/ is built for it).
 
-Everything is built on the host; each guest sees the host's files and runs tests/vm/guest.py, which says what a boot runs. --short is
-what continuous integration runs, some minutes. -j guests run at a time (default 2). Prints "ok NAME", "FAIL NAME: why" or
-"SKIP NAME: why", what a failed test said before that, and at the end the counts. SKIP where qemu or a kernel cannot be had. A guest
-that dies fails the test it was at and is started anew for those after it; one that hangs is killed. Exit status 1 when something failed.
+Everything is built on the host; each guest sees the host's files and runs tests/vm/guest.py, which
+says what a boot runs. --short is what continuous integration runs, some minutes. -j guests run at a
+time (default 2). Prints "ok NAME", "FAIL NAME: why" or "SKIP NAME: why", what a failed test said
+before that, and at the end the counts. SKIP where qemu or a kernel cannot be had. A guest that dies
+fails the test it was at and is started anew for those after it; one that hangs is killed. Exit
+status 1 when something failed.
 """
 import argparse
 import concurrent.futures

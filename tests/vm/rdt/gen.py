@@ -29,7 +29,10 @@ FIELDS = {
 
 def boot(kernel, folder):
     """Addresses by name, and the path of the BTF."""
-    command = f"cd /run; grep -E ' ({'|'.join(SYMBOLS)})$' /proc/kallsyms >symbols; cat /sys/kernel/btf/vmlinux >vmlinux; tar cf $QVM_OUT symbols vmlinux"
+    command = (
+        f"cd /run; grep -E ' ({'|'.join(SYMBOLS)})$' /proc/kallsyms >symbols; "
+        "cat /sys/kernel/btf/vmlinux >vmlinux; tar cf $QVM_OUT symbols vmlinux"
+    )
     args = [
         os.path.join(HERE, "..", "qvm.sh"),
         "-k",

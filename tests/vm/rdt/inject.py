@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""inject.py SOCKET LAYOUT.json mon|all: give a kernel that starts in QEMU "RDT", through QEMU's gdb stub.
+"""inject.py SOCKET LAYOUT.json mon|all: give a kernel that starts in QEMU "RDT", through QEMU's gdb
+stub.
 
-The kernel has read CPUID by the time that it comes to resctrl_late_init(); there its boot_cpu_data gets the CPU feature bits and limits
-of cache monitoring, 32 RMIDs. With "all" the table of resources gets cache allocation too, once resctrl has looked at its own. The
-emulated CPU ignores RDT's registers: counters read 0 unless fakeqm/ gives values. LAYOUT comes from gen.py; KASLR has to be off.
+The kernel has read CPUID by the time that it comes to resctrl_late_init(); there its boot_cpu_data
+gets the CPU feature bits and limits of cache monitoring, 32 RMIDs. With "all" the table of
+resources gets cache allocation too, once resctrl has looked at its own. The emulated CPU ignores
+RDT's registers: counters read 0 unless fakeqm/ gives values. LAYOUT comes from gen.py; KASLR has to
+be off.
 """
 import json
 import socket
