@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# The one Makefile. Everything that is built goes to .output/ and nothing is installed but by `make install` and, through
-# tools/setup.sh, by `make deps`, `make check` and `make demo`. `make help` lists the targets.
+# The one Makefile. Everything that is built goes to .output/ and nothing is installed but by `make
+# install` and, through tools/setup.sh, by `make deps`, `make check` and `make demo`. `make help`
+# lists the targets.
 #
 # Every C file is compiled by one pattern rule in up to four flavours, each with its own folder:
 #   .output/        optimized and hardened, what is installed          .output/asan/   ASan + UBSan: the unit tests
@@ -18,9 +19,11 @@ OBJCOPY ?= objcopy
 PKG_CONFIG ?= pkg-config
 # The system's own, which is the one that tools/setup.sh gives its modules.
 PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
-# Debian keeps bpftool in /usr/sbin, which is not in everybody's PATH; Ubuntu's /usr/sbin/bpftool only works on Ubuntu's kernel.
+# Debian keeps bpftool in /usr/sbin, which is not in everybody's PATH; Ubuntu's /usr/sbin/bpftool only
+# works on Ubuntu's kernel.
 BPFTOOL ?= $(shell PATH="$$PATH:/usr/sbin"; \
-	     ls -v /usr/lib/linux-tools-*/bpftool 2>/dev/null | tail -n 1 | grep . || command -v bpftool || echo bpftool)
+	     ls -v /usr/lib/linux-tools-*/bpftool 2>/dev/null | tail -n 1 | grep . || command -v bpftool || echo \
+	     bpftool)
 
 SAN ?=
 STATIC ?= 0
@@ -42,7 +45,8 @@ pythondir ?= $(prefix)/lib/python3/dist-packages
 pydocdir ?= $(prefix)/share/doc/python3-ttmon
 sysconfdir ?= /etc
 # systemd reads /usr/local/lib/systemd/system too; where a distribution keeps its own it says itself.
-libdir_of = $(or $(if $(filter /usr,$(prefix)),$(shell $(PKG_CONFIG) --variable=$(1) systemd 2>/dev/null)),$(prefix)/lib/$(2))
+libdir_of = $(or \
+	$(if $(filter /usr,$(prefix)),$(shell $(PKG_CONFIG) --variable=$(1) systemd 2>/dev/null)),$(prefix)/lib/$(2))
 unitdir ?= $(call libdir_of,systemdsystemunitdir,systemd/system)
 sysusersdir ?= $(call libdir_of,sysusersdir,sysusers.d)
 tmpfilesdir ?= $(call libdir_of,tmpfilesdir,tmpfiles.d)
@@ -54,15 +58,19 @@ endif
 
 # Flags ---------------------------------------------------------------------------------------------------------------
 
-# WERROR=1 makes warnings errors. The test suites build that way (tests/run.sh), `make` alone does not: a newer compiler has new
-# warnings, and they must not stop who only builds. An object is the same either way, so -Werror stays out of the flags files
-# (filechk). A command that warns without it leaves TARGET.warned, and WERROR=1 runs that command again, and no other one.
+# WERROR=1 makes warnings errors. The test suites build that way (tests/run.sh), `make` alone does
+# not: a newer compiler has new warnings, and they must not stop who only builds. An object is the
+# same either way, so -Werror stays out of the flags files (filechk). A command that warns without it
+# leaves TARGET.warned, and WERROR=1 runs that command again, and no other one.
 WERROR ?= 0
 FATAL := $(if $(filter-out 0,$(WERROR)),-Werror)
 # Ends each command that compiles.
-note_warnings = $(if $(FATAL),&& rm -f $@.warned,2>$@.warned; s=$$?; cat $@.warned >&2; test -s $@.warned || rm -f $@.warned; exit $$s)
+note_warnings = \
+	$(if $(FATAL),&& rm -f $@.warned,2>$@.warned; s=$$?; cat $@.warned >&2; test -s $@.warned || \
+	rm -f $@.warned; exit $$s)
 
-WARN := -Wall -Wextra $(FATAL) -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wpointer-arith -Wformat=2 -Wundef -Wvla
+WARN := -Wall -Wextra $(FATAL) -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wpointer-arith -Wformat=2 -Wundef \
+	-Wvla
 # The real CUDA headers, for the tests that hold our copies of their layouts against them.
 CUDA_INCLUDE ?= $(lastword $(sort $(wildcard /usr/local/cuda-*/include)))
 INCLUDES := -I include -I . -I $(O)
@@ -71,11 +79,13 @@ CPPFLAGS_ALL = $(INCLUDES) -D_GNU_SOURCE= $(CPPFLAGS)
 gcc_only = $(if $(findstring clang,$(CC)),,$(1))
 clang_only = $(if $(findstring clang,$(CC)),$(1))
 # A struct with a flexible array that others lie behind: a GNU extension, in tests, and this is gnu11.
-CFLAGS_ALL = -std=gnu11 -g $(WARN) $(call clang_only,-Wno-gnu-variable-sized-type-not-at-end) -fPIE -fno-common $(CFLAGS)
+CFLAGS_ALL = -std=gnu11 -g $(WARN) $(call clang_only,-Wno-gnu-variable-sized-type-not-at-end) -fPIE -fno-common \
+	$(CFLAGS)
 
 CFLAGS_plain := -O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong
-# Under its sanitizers gcc sees uninitialized variables that the optimized build knows to be none, and it warns that TSan does not
-# see fences: ours order the daemon against the kernel's side of a ring, which TSan does not see either.
+# Under its sanitizers gcc sees uninitialized variables that the optimized build knows to be none, and
+# it warns that TSan does not see fences: ours order the daemon against the kernel's side of a ring,
+# which TSan does not see either.
 CFLAGS_asan = -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all \
 	      $(call gcc_only,-Wno-maybe-uninitialized)
 CFLAGS_tsan = -O1 -fno-omit-frame-pointer -fsanitize=thread $(call gcc_only,-Wno-maybe-uninitialized -Wno-tsan)
@@ -87,13 +97,16 @@ LDFLAGS_asan := -fsanitize=address,undefined
 LDFLAGS_tsan := -fsanitize=thread
 LDFLAGS_fuzz := -fsanitize=fuzzer,address,undefined
 
-# libmicrohttpd stays dynamic: Debian's static one wants gnutls, and that p11-kit, which has no archive. So does libelf where its
-# archive does not link: Debian 13's calls functions of a libeu that is in no package.
+# libmicrohttpd stays dynamic: Debian's static one wants gnutls, and that p11-kit, which has no
+# archive. So does libelf where its archive does not link: Debian 13's calls functions of a libeu that
+# is in no package.
 LIBELF_A = $(shell $(PKG_CONFIG) --static --libs libelf)
-LIBELF_A_LINKS = $(shell mkdir -p $(O); printf '\043include <libelf.h>\nint main(void) { return !elf_begin(0, ELF_C_READ, 0); }\n' | \
+LIBELF_A_LINKS = $(shell mkdir -p $(O); \
+	printf '\043include <libelf.h>\nint main(void) { return !elf_begin(0, ELF_C_READ, 0); }\n' | \
 		   $(CC) -x c -o $(O)/libelf-probe - -Wl,-Bstatic $(LIBELF_A) -lz -Wl,-Bdynamic 2>/dev/null && echo 1)
 LIBS_dynamic = -lbpf -lelf -ljansson -lz -lzstd -llz4 -liberty -lmicrohttpd -lpthread
-LIBS_static = -Wl,-Bstatic -lbpf -ljansson $(if $(LIBELF_A_LINKS),$(LIBELF_A),-Wl$(comma)-Bdynamic -lelf -Wl$(comma)-Bstatic) \
+LIBS_static = -Wl,-Bstatic -lbpf -ljansson \
+	$(if $(LIBELF_A_LINKS),$(LIBELF_A),-Wl$(comma)-Bdynamic -lelf -Wl$(comma)-Bstatic) \
 	      -lz -lzstd -llz4 -liberty -Wl,-Bdynamic -lmicrohttpd -lpthread
 comma := ,
 LIBS = $(LIBS_$(if $(filter 1,$(STATIC)),static,dynamic))
@@ -111,12 +124,15 @@ msg = @$(if $(filter 1,$(V)),:,printf '  %-8s %s\n' "$(1)" "$(2)")
 
 # Sources -------------------------------------------------------------------------------------------------------------
 
-# The object that defines the shared maps goes first: libbpf's linker gives a map that is extern in an earlier object offset 0.
+# The object that defines the shared maps goes first: libbpf's linker gives a map that is extern in an
+# earlier object offset 0.
 BPF_SRC := bpf/ttmond.bpf.c $(filter-out bpf/ttmond.bpf.c,$(wildcard bpf/*.bpf.c))
 # $(call below,FOLDER...): every C file in these folders and in theirs.
 below = $(sort $(shell find $(1) -name '*.c'))
-# What talks to the kernel through the skeleton or the rings is part of the daemon alone; the archive is what tools and tests link too.
-DAEMON_SRC := daemon/main.c $(call below,daemon/run daemon/api daemon/metrics daemon/io/bpf daemon/io/probes daemon/io/unwind)
+# What talks to the kernel through the skeleton or the rings is part of the daemon alone; the archive
+# is what tools and tests link too.
+DAEMON_SRC := daemon/main.c \
+	$(call below,daemon/run daemon/api daemon/metrics daemon/io/bpf daemon/io/probes daemon/io/unwind)
 CORE_SRC := $(filter-out $(DAEMON_SRC),$(call below,lib daemon)) $(filter-out memtrace/inject/%,$(call below,memtrace))
 TOOL_SRC := $(filter-out tools/demo/%,$(call below,tools))
 UNIT_SRC := $(call below,tests/unit)
@@ -132,7 +148,7 @@ FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(O)/fuzz/bin/%)
 BENCH_BIN := $(BENCH_SRC:tests/bench/%.c=$(O)/tests/bench/%)
 
 .PHONY: all help
-all: $(PROGRAMS) ## the programs: .output/bin/ttmond and .output/bin/ttmon (SAN=asan|tsan, STATIC=1, V=1, WERROR=1: warnings are errors, as in the test suites)
+all: $(PROGRAMS) ## the programs: .output/bin/ttmond and .output/bin/ttmon (SAN=asan|tsan, STATIC=1, V=1, WERROR=1)
 
 help: ## this list
 	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -147,7 +163,8 @@ GIT_VERSION = $(shell git -c safe.directory='*' describe --tags --match 'v*' --d
 		git -c safe.directory='*' describe --always --dirty 2>/dev/null | sed 's/^/$(VERSION)-g/')
 
 # $(call filechk,text): write the text, without -Werror, to $@ unless it is there already.
-filechk = @mkdir -p $(@D); printf '%s\n' '$(filter-out -Werror,$(1))' | cmp -s - $@ || printf '%s\n' '$(filter-out -Werror,$(1))' > $@
+filechk = @mkdir -p $(@D); printf '%s\n' '$(filter-out -Werror,$(1))' | cmp -s - $@ || printf '%s\n' \
+	'$(filter-out -Werror,$(1))' > $@
 
 $(O)/version.h: FORCE
 	$(call filechk,#define TTMON_VERSION "$(or $(patsubst v%,%,$(GIT_VERSION)),$(VERSION))")
@@ -201,8 +218,9 @@ $(1)/obj/tools/db/cmd_db.o: docs/ttmon-db.schema.json
 $(1)/obj/tools/view/cmd_view.o $(1)/obj/tools/view/page.o $(1)/obj/tools/memtrace/view.o $(1)/obj/tools/flame/cmd_flame.o: $(wildcard tools/view/page/*)
 $(UNIT_SRC:%.c=$(1)/obj/%.o): CPPFLAGS += $(CUDA_INCLUDE:%=-isystem %)
 
-# Made anew each time: ar would keep the members of sources that are gone; appended (q), since r would replace a member by another
-# folder's of the same name. Renamed, so that two makes do not meet in one file.
+# Made anew each time: ar would keep the members of sources that are gone; appended (q), since r would
+# replace a member by another folder's of the same name. Renamed, so that two makes do not meet in one
+# file.
 $(1)/libttmon-core.a: $(CORE_SRC:%.c=$(1)/obj/%.o) $(1)/ldflags
 	$$(call msg,AR,$$@)
 	$$(Q)rm -f $$@.$$$$$$$$ && $$(AR) qcs $$@.$$$$$$$$ $$(filter %.o,$$^) && mv $$@.$$$$$$$$ $$@
@@ -213,7 +231,8 @@ $(foreach s,$(UNIT_SRC),$(eval $(1)/tests/$(basename $(notdir $(s))): $(1)/obj/$
 $(patsubst %.c,$(1)/tests/%,$(notdir $(UNIT_SRC))): $(1)/tests/%: $(1)/libttmon-core.a $(1)/ldflags
 	$$(call msg,LINK,$$@)
 	@mkdir -p $$(@D)
-	$$(Q)$(3) $$(LDFLAGS_ALL) $$(LDFLAGS_$(2)) -o $$@ $$(filter %.o,$$^) $$(filter %.a,$$^) $$(LDFLAGS_$$*) -lcmocka $$(LIBS)
+	$$(Q)$(3) $$(LDFLAGS_ALL) $$(LDFLAGS_$(2)) -o $$@ $$(filter %.o,$$^) $$(filter %.a,$$^) $$(LDFLAGS_$$*) \
+		-lcmocka $$(LIBS)
 
 $(1)/bin/ttmon: MORE = $$(CURSES)
 
@@ -261,7 +280,9 @@ $(O)/tests/bench/%: $(O)/obj/tests/bench/%.o $(O)/libttmon-core.a $(O)/ldflags
 
 # The benchmarks of the kernel side link what the daemon alone has, and probe a library whose functions do nothing.
 BENCH_KERNEL := $(filter %_probe %_place %_attach %_attribution %_loss %_switch %_syscall %_tt,$(BENCH_BIN))
-$(BENCH_KERNEL): $(patsubst %.c,$(O)/obj/%.o,$(filter-out daemon/io/probes/discover%,$(filter daemon/io/%,$(DAEMON_SRC)))) | $(O)/tests/bench/libnothing.so
+$(BENCH_KERNEL): \
+	$(patsubst %.c,$(O)/obj/%.o,$(filter-out daemon/io/probes/discover%,$(filter daemon/io/%,$(DAEMON_SRC)))) | \
+	$(O)/tests/bench/libnothing.so
 $(O)/tests/bench/bench_loss: $(addprefix $(O)/obj/daemon/run/,hot.o snapshot.o)
 $(O)/tests/bench/bench_heat: $(O)/obj/tools/term/table.o
 $(addprefix $(O)/obj/tests/bench/bench_,probe.o place.o attach.o switch.o tt.o): | $(O)/tests/bench/empty.skel.h
@@ -300,9 +321,11 @@ clang-build: $(O)/fuzz/libttmon-core.a $(DAEMON_SRC:%.c=$(O)/fuzz/obj/%.o) $(TOO
 static-build: $(PROGRAMS:$(B)/bin/%=$(O)/static/%)
 e2e-build: $(PROGRAMS) $(STANDIN) bpf-build
 
-RUN = $(Q)MAKE='$(MAKE)' CC='$(CC)' CLANG_FORMAT='$(CLANG_FORMAT)' PYTHON='$(PYTHON)' O='$(O)' FUZZ_SECS='$(FUZZ_SECS)' tests/run.sh
+RUN = $(Q)MAKE='$(MAKE)' CC='$(CC)' CLANG_FORMAT='$(CLANG_FORMAT)' PYTHON='$(PYTHON)' O='$(O)' \
+	FUZZ_SECS='$(FUZZ_SECS)' tests/run.sh
 
-.PHONY: check check-fast lint builds unit tsan fuzz fuzz-short e2e real-libs soak tt-random check-attack check-vm check-vm-short check-kmod bench
+.PHONY: check check-fast lint builds unit tsan fuzz fuzz-short e2e real-libs soak tt-random check-attack check-vm \
+	check-vm-short check-kmod bench
 check: ## everything that must hold: lint, builds, unit, fuzz (short), end to end; as root, 15 minutes on two cores
 	@tools/setup.sh check
 	+$(RUN) lint builds unit fuzz-short e2e
@@ -331,10 +354,10 @@ fuzz-short: ## every fuzz target for 10 seconds
 
 TT_PROGRAMS ?= 20000
 TT_SEED ?= 1
-tt-random: e2e-build ## TT_PROGRAMS random mesh programs on the stand-in tt-metal against their own books: an hour or two; as root
+tt-random: e2e-build ## TT_PROGRAMS random mesh programs on the stand-in tt-metal, checked: an hour or two; as root
 	$(Q)TTMON_TT_PROGRAMS=$(TT_PROGRAMS) TTMON_TT_SEED=$(TT_SEED) $(PYTHON) tests/e2e/run.py e2e/ttrandom/
 
-check-attack: e2e-build ## what one user can do to the service and to others' figures, the long form of tests/attack: half an hour; as root
+check-attack: e2e-build ## attacks on the service by one user, the long form of tests/attack: half an hour; as root
 	$(Q)$(PYTHON) tests/e2e/run.py -j 1 --long attack/
 
 soak: e2e-build ## the service under load for SOAK_SECS, memory and files watched; as root
@@ -343,7 +366,7 @@ soak: e2e-build ## the service under load for SOAK_SECS, memory and files watche
 e2e: ## the daemon on the stand-in libraries; as root
 	+$(RUN) e2e
 
-real-libs: ## fetch NVIDIA's driver and runtime from Debian's non-free (7 MB) for e2e/place; shows where probes would stand
+real-libs: ## fetch NVIDIA's driver and runtime from Debian's non-free (7 MB) for e2e/place
 	$(Q)O='$(O)' $(PYTHON) tests/e2e/real_libs.py
 
 check-vm: ## every test that traces, under Debian's 6.1 and 6.12 kernels in QEMU: up to two hours; as root
@@ -355,14 +378,15 @@ check-vm-short: ## a handful of them, under ten minutes
 check-kmod: ## kmod/ against every kernel headers package of Debian 12, 13 and backports, and DKMS: 20 minutes; as root
 	$(Q)tests/vm/kmod/every.sh
 
-bench: bench-build e2e-build ## the figures, each as a ratio against a floor of the same run, into docs/performance.md; as root
+bench: bench-build e2e-build ## the figures, as ratios to a floor of the same run, into docs/performance.md; as root
 	$(Q)O='$(O)' $(PYTHON) tests/bench/page.py
 
 .PHONY: tidy format
 C_FILES = $(shell git ls-files -co --exclude-standard '*.c' '*.h' 2>/dev/null)
 
 tidy: $(O)/version.h $(O)/ttmond.skel.h ## clang-tidy, warnings are errors
-	$(Q)$(CLANG_TIDY) --quiet $(filter-out %.bpf.c tests/standin/%,$(filter daemon/%.c lib/%.c memtrace/%.c preload/%.c tools/%.c,$(C_FILES))) -- \
+	$(Q)$(CLANG_TIDY) --quiet $(filter-out %.bpf.c tests/standin/%,\
+		$(filter daemon/%.c lib/%.c memtrace/%.c preload/%.c tools/%.c,$(C_FILES))) -- \
 		$(CPPFLAGS_ALL) -std=gnu11
 
 format: ## rewrite the C files by .clang-format
@@ -388,7 +412,8 @@ demo: ## run the bundled workload under ttmond and show what it found; as root
 $(O)/man/%: man/%.in $(PROGRAMS)
 	$(call msg,MAN,$@)
 	@mkdir -p $(@D)
-	$(Q)awk '/^@ttmon.*@$$/ { gsub(/@/, ""); fflush(); if (system("$(B)/bin/" $$0)) exit 1; next } 1' $< > $@.tmp && mv $@.tmp $@
+	$(Q)awk '/^@ttmon.*@$$/ { gsub(/@/, ""); fflush(); if (system("$(B)/bin/" $$0)) exit 1; next } 1' $< > $@.tmp \
+		&& mv $@.tmp $@
 
 MADE_PAGES := $(patsubst man/%.in,$(O)/man/%,$(wildcard man/*.in))
 .PHONY: man
@@ -410,10 +435,11 @@ PUBLIC_HEADERS := $(patsubst %,include/ttmon/%.h,client usdt slot family shm tt_
 INSTALLED := $(sbindir)/ttmond $(bindir)/ttmon $(patsubst include/%,$(includedir)/%,$(PUBLIC_HEADERS)) \
 	     $(foreach m,$(MAN_PAGES),$(mandir)/man$(subst .,,$(suffix $(m)))/$(notdir $(m))) \
 	     $(addprefix $(docdir)/,$(notdir $(DOCS)) $(DOC_FILES:docs/%=%)) \
-	     $(addprefix $(completionsdir)/,ttmon ttmond) $(zshdir)/_ttmon $(addprefix $(fishdir)/,ttmon.fish ttmond.fish) $(LIBTTMON_INSTALLED) \
+	     $(addprefix $(completionsdir)/,ttmon ttmond) $(zshdir)/_ttmon \
+	     $(addprefix $(fishdir)/,ttmon.fish ttmond.fish) $(LIBTTMON_INSTALLED) \
 	     $(UNITS:$(O)/systemd/%=$(unitdir)/%) $(sysusersdir)/ttmond.conf $(tmpfilesdir)/ttmond.conf
 
-install: all man $(UNITS) install-libttmon ## DESTDIR and prefix=/usr/local as usual; /etc/default/ttmond stays as it is where there is one
+install: all man $(UNITS) install-libttmon ## DESTDIR and prefix=/usr/local as usual; /etc/default/ttmond stays as it is
 	$(Q)$(INSTALL) -d $(addprefix $(DESTDIR),$(sort $(dir $(INSTALLED))) $(sysconfdir)/default)
 	$(Q)$(INSTALL) -m 0755 $(B)/bin/ttmond $(DESTDIR)$(sbindir)/ttmond
 	$(Q)$(INSTALL) -m 0755 $(B)/bin/ttmon $(DESTDIR)$(bindir)/ttmon
@@ -428,7 +454,8 @@ install: all man $(UNITS) install-libttmon ## DESTDIR and prefix=/usr/local as u
 	$(Q)$(INSTALL) -m 0644 $(UNITS) $(DESTDIR)$(unitdir)/
 	$(Q)$(INSTALL) -m 0644 systemd/sysusers.conf $(DESTDIR)$(sysusersdir)/ttmond.conf
 	$(Q)$(INSTALL) -m 0644 systemd/tmpfiles.conf $(DESTDIR)$(tmpfilesdir)/ttmond.conf
-	$(Q)test -e $(DESTDIR)$(sysconfdir)/default/ttmond || $(INSTALL) -m 0644 systemd/ttmond.default $(DESTDIR)$(sysconfdir)/default/ttmond
+	$(Q)test -e $(DESTDIR)$(sysconfdir)/default/ttmond || $(INSTALL) -m 0644 systemd/ttmond.default \
+		$(DESTDIR)$(sysconfdir)/default/ttmond
 
 .PHONY: install-python
 install-python: ## the reader in Python (tools/python): pythondir=$(prefix)/lib/python3/dist-packages
@@ -439,7 +466,8 @@ install-python: ## the reader in Python (tools/python): pythondir=$(prefix)/lib/
 
 uninstall: ## remove what install put there, but for an /etc/default/ttmond that was changed
 	$(Q)rm -f $(addprefix $(DESTDIR),$(INSTALLED))
-	$(Q)! cmp -s systemd/ttmond.default $(DESTDIR)$(sysconfdir)/default/ttmond || rm -f $(DESTDIR)$(sysconfdir)/default/ttmond
+	$(Q)! cmp -s systemd/ttmond.default $(DESTDIR)$(sysconfdir)/default/ttmond || rm -f \
+		$(DESTDIR)$(sysconfdir)/default/ttmond
 	$(Q)rmdir $(DESTDIR)$(includedir)/ttmon $(addprefix $(DESTDIR)$(docdir)/,$(sort $(dir $(DOC_FILES:docs/%=%)))) \
 		$(DESTDIR)$(docdir) 2>/dev/null || :
 

@@ -4,13 +4,15 @@
 # The recorder's text is put into the object as it is.
 $(foreach b,$(O) $(O)/asan $(O)/tsan $(O)/fuzz,$(b)/obj/memtrace/ptx/rec.o): memtrace/ptx/recorder.ptx
 
-# libttmon-memtrace.so: for LD_PRELOAD. Bound to itself: loaded late, by the driver, its names stand behind the driver's own
-# (-Bsymbolic would also make dlsym(RTLD_DEFAULT) look into it first). It is never unloaded: programs hold pointers to it.
+# libttmon-memtrace.so: for LD_PRELOAD. Bound to itself: loaded late, by the driver, its names stand
+# behind the driver's own (-Bsymbolic would also make dlsym(RTLD_DEFAULT) look into it first). It is
+# never unloaded: programs hold pointers to it.
 
 INJECT_SRC := $(call below,memtrace/inject memtrace/ptx) memtrace/model/opcode.c
 INJECT_OBJ := $(INJECT_SRC:%.c=$(O)/inject/%.o)
 INJECT_LIB := $(O)/libttmon/libttmon-memtrace.so
-INJECT_CFLAGS = $(CPPFLAGS_ALL) $(filter-out -fPIE,$(CFLAGS_ALL)) $(CFLAGS_plain) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections \
+INJECT_CFLAGS = $(CPPFLAGS_ALL) $(filter-out -fPIE,$(CFLAGS_ALL)) $(CFLAGS_plain) -fPIC -fvisibility=hidden \
+	-ffunction-sections -fdata-sections \
 		 -fno-omit-frame-pointer -fno-optimize-sibling-calls
 
 $(O)/inject/flags: FORCE
@@ -26,7 +28,8 @@ $(O)/inject/memtrace/ptx/rec.o: memtrace/ptx/recorder.ptx
 $(INJECT_LIB): $(INJECT_OBJ) memtrace/inject/inj.map
 	$(call msg,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -shared $(filter-out -pie,$(LDFLAGS_ALL)) -Wl,-z,defs -Wl,-Bsymbolic-functions -Wl,-z,nodelete -Wl,--gc-sections -Wl,--build-id -Wl,-soname,libttmon-memtrace.so \
+	$(Q)$(CC) -shared $(filter-out -pie,$(LDFLAGS_ALL)) -Wl,-z,defs -Wl,-Bsymbolic-functions -Wl,-z,nodelete \
+		-Wl,--gc-sections -Wl,--build-id -Wl,-soname,libttmon-memtrace.so \
 		-Wl,--version-script,memtrace/inject/inj.map -o $@ $(filter %.o,$^) -lzstd -llz4 -lpthread -ldl
 
 all: $(INJECT_LIB)
@@ -41,7 +44,8 @@ install-memtrace: $(INJECT_LIB)
 
 
 # Rewrites a PTX text, for the tests.
-$(O)/tests/memtrace/ptxrw: $(O)/obj/tests/memtrace/ptxrw.o $(patsubst %.c,$(O)/obj/%.o,$(call below,memtrace/ptx)) $(O)/ldflags
+$(O)/tests/memtrace/ptxrw: $(O)/obj/tests/memtrace/ptxrw.o $(patsubst %.c,$(O)/obj/%.o,$(call below,memtrace/ptx)) \
+	$(O)/ldflags
 	$(call msg,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) -lzstd -llz4

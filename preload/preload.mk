@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# preload.mk: libttmon-pin.so, for LD_PRELOAD; included by the top Makefile after lib/advisor/libttmon.mk and tests/standin/standin.mk.
+# preload.mk: libttmon-pin.so, for LD_PRELOAD; included by the top Makefile after
+# lib/advisor/libttmon.mk and tests/standin/standin.mk.
 #
-# Frame pointers and no sibling calls: its frames must be seen, and left out of call sites as its own. libttmon's objects are linked into it, hidden, and
-# under another name the one function of it that programs call and this library answers.
+# Frame pointers and no sibling calls: its frames must be seen, and left out of call sites as its own.
+# libttmon's objects are linked into it, hidden, and under another name the one function of it that
+# programs call and this library answers.
 
 PRELOAD_SRC := $(call below,preload) lib/base/ranges.c lib/pin/arena.c
 PRELOAD_OBJ := $(PRELOAD_SRC:%.c=$(O)/preload/%.o)
 PRELOAD_LIB := $(O)/libttmon/libttmon-pin.so
-PRELOAD_CFLAGS = $(CPPFLAGS_ALL) $(filter-out -fPIE,$(CFLAGS_ALL)) $(CFLAGS_plain) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections -ftls-model=initial-exec \
+PRELOAD_CFLAGS = $(CPPFLAGS_ALL) $(filter-out -fPIE,$(CFLAGS_ALL)) $(CFLAGS_plain) -fPIC -fvisibility=hidden \
+	-ffunction-sections -fdata-sections -ftls-model=initial-exec \
 		 -fno-omit-frame-pointer -fno-optimize-sibling-calls
 
 $(O)/preload/flags: FORCE
@@ -28,7 +31,8 @@ $(O)/preload/libttmon.o: $(LIBTTMON_SRC:%.c=$(LIBTTMON_DIR)/obj/%.o)
 $(PRELOAD_LIB): $(PRELOAD_OBJ) $(O)/preload/libttmon.o preload/pin.map
 	$(call msg,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -shared $(filter-out -pie,$(LDFLAGS_ALL)) -Wl,-z,defs -Wl,--gc-sections -Wl,--build-id -Wl,-soname,libttmon-pin.so \
+	$(Q)$(CC) -shared $(filter-out -pie,$(LDFLAGS_ALL)) -Wl,-z,defs -Wl,--gc-sections -Wl,--build-id \
+		-Wl,-soname,libttmon-pin.so \
 		-Wl,--version-script,preload/pin.map -o $@ $(filter %.o,$^) $(LIBTTMON_LIBS) -ldl
 
 $(O)/asan/tests/test_pinpool: $(O)/asan/obj/preload/pool.o $(O)/asan/obj/lib/base/ranges.o
@@ -49,7 +53,8 @@ $(S)/pin_nofp: $(SD)/pin.c $(S)/flags $(RT13)
 
 $(S)/lib/libpinplug.so: $(SD)/pinplug.c $(RT13)
 	$(call msg,LINK,$@)
-	$(Q)$(CC) $(STANDIN_LIB_CFLAGS) -MF $(S)/libpinplug.d -shared -Wl,-rpath,'$$ORIGIN' -o $@ $(filter %.c %.so.13,$^) $(note_warnings)
+	$(Q)$(CC) $(STANDIN_LIB_CFLAGS) -MF $(S)/libpinplug.d -shared -Wl,-rpath,'$$ORIGIN' -o $@ \
+		$(filter %.c %.so.13,$^) $(note_warnings)
 
 STANDIN += $(S)/pin $(S)/pin_nofp $(S)/pindrv $(S)/lib/libpinplug.so $(PRELOAD_LIB)
 all: $(PRELOAD_LIB)

@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# run.sh SUITE...: build and run test suites (lint builds unit tsan fuzz fuzz-short e2e e2e-fast vm vm-short release) and count what they say.
+# run.sh SUITE...: build and run test suites (lint builds unit tsan fuzz fuzz-short e2e e2e-fast vm
+# vm-short release) and count what they say.
 #
-# Every suite prints one line per test: "ok NAME", "FAIL NAME: why" or "SKIP NAME: why". The last line is
-# "N passed, N failed[, N skipped]" and the status is 0 only when nothing failed and something passed. A suite that does not
-# build or ends badly without saying so is a failure of its own.
+# Every suite prints one line per test: "ok NAME", "FAIL NAME: why" or "SKIP NAME: why". The last line
+# is "N passed, N failed[, N skipped]" and the status is 0 only when nothing failed and something
+# passed. A suite that does not build or ends badly without saying so is a failure of its own.
 
 set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 2
@@ -64,7 +65,8 @@ run_program() {
 		echo "FAIL $label: not built"
 		return
 	}
-	# One that hangs is ended; the slowest takes some seconds on an idle machine, and a minute on one with a load of 4.
+	# One that hangs is ended; the slowest takes some seconds on an idle machine, and a minute on one
+	# with a load of 4.
 	CMOCKA_MESSAGE_OUTPUT=TAP timeout -k 10 600 "$program" >"$log" 2>&1
 	rc=$?
 	if [ $rc -eq 77 ]; then
@@ -88,18 +90,21 @@ suite_lint() {
 	script tests/lint/lint.py --objects "$O/obj"
 }
 
-# The static programs must want nothing but libmicrohttpd and glibc, and no glibc newer than Ubuntu 22.04's. That holds where they
-# are built for others, on Debian 12; what a newer system links is good for newer systems.
+# The static programs must want nothing but libmicrohttpd and glibc, and no glibc newer than Ubuntu
+# 22.04's. That holds where they are built for others, on Debian 12; what a newer system links is good
+# for newer systems.
 check_static() {
 	local glibc p bad
 
 	glibc=$(getconf GNU_LIBC_VERSION)
 	if [ "$(printf 'glibc 2.36\n%s\n' "$glibc" | sort -V | tail -n 1)" != "glibc 2.36" ]; then
-		echo "SKIP builds/static: links; whether it runs on older systems shows where glibc is 2.36 or older, here $glibc"
+		echo "SKIP builds/static: links; whether it runs on older systems shows where glibc is 2.36 or older," \
+			"here $glibc"
 		return
 	fi
 	for p in "$O/static/ttmond" "$O/static/ttmon"; do
-		bad=$(readelf -d "$p" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '^(libmicrohttpd|libc|ld-linux.*)\.so' | xargs)
+		bad=$(readelf -d "$p" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
+			grep -vE '^(libmicrohttpd|libc|ld-linux.*)\.so' | xargs)
 		bad+=$(objdump -T "$p" | grep -oE 'GLIBC_2\.(3[6-9]|[4-9][0-9])' | sort -u | xargs)
 		[ -z "$bad" ] || {
 			echo "FAIL builds/static: ${p##*/} needs $bad"
@@ -128,7 +133,8 @@ suite_unit() {
 	script tests/e2e/check_schema.py --write "$O/asan/tests/test_db"
 }
 
-# A script that prints our lines itself; 77 means that it has skipped and said why. It has SCRIPT_SECS, 1500 when not said.
+# A script that prints our lines itself; 77 means that it has skipped and said why. It has
+# SCRIPT_SECS, 1500 when not said.
 script() {
 	local log=$scratch/script rc
 
@@ -144,8 +150,9 @@ suite_tsan() {
 	abreast "$(nproc)" run_tsan $(unit_tests)
 }
 
-# A long run keeps the inputs that it finds in .output/fuzz/new and goes on from them; a short one starts from the committed
-# corpus and one seed, so that it says the same tomorrow. The corpus grows by hand alone.
+# A long run keeps the inputs that it finds in .output/fuzz/new and goes on from them; a short one
+# starts from the committed corpus and one seed, so that it says the same tomorrow. The corpus grows
+# by hand alone.
 fuzz() {
 	fuzz_secs=$1 fuzz_keep=$2
 	shift 2
@@ -162,7 +169,8 @@ fuzz_one() {
 		echo "FAIL fuzz/$x: not built"
 	elif [ ! -d "tests/fuzz/corpus/$x" ]; then
 		echo "FAIL fuzz/$x: no corpus in tests/fuzz/corpus/$x"
-	elif "$O/fuzz/bin/$t" -max_total_time="$fuzz_secs" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 "${fuzz_options[@]}" \
+	elif "$O/fuzz/bin/$t" -max_total_time="$fuzz_secs" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+		"${fuzz_options[@]}" \
 		-artifact_prefix="$O/fuzz/crash/$x-" "$fuzz_keep/$x" "tests/fuzz/corpus/$x" >"$log" 2>&1; then
 		runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
 		echo "ok fuzz/$x (${runs:-0} runs in $fuzz_secs s)"

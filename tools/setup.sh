@@ -1,15 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# setup.sh: install what building and testing ttmon needs, on Debian 12 and 13 and Ubuntu 24.04, and mount the two kernel
-# file systems that tracing needs (tracefs, bpffs). Says what it does; does and says nothing when nothing is missing.
-# `make check`, `make check-fast` and `make demo` run it first, `make` never does. Without root it only names what is missing.
+# setup.sh: install what building and testing ttmon needs, on Debian 12 and 13 and Ubuntu 24.04, and
+# mount the two kernel file systems that tracing needs (tracefs, bpffs). Says what it does; does and
+# says nothing when nothing is missing. `make check`, `make check-fast` and `make demo` run it first,
+# `make` never does. Without root it only names what is missing.
 
 set -u
 me=tools/setup.sh
 
-packages=(gcc g++ libc6-dev make pkg-config clang clang-format clang-tidy libbpf-dev libelf-dev zlib1g-dev libjansson-dev
-	libmicrohttpd-dev libncurses-dev libzstd-dev liblz4-dev libiberty-dev libcmocka-dev python3 python3-jsonschema python3-yaml dpkg-dev curl)
+packages=(gcc g++ libc6-dev make pkg-config clang clang-format clang-tidy
+	libbpf-dev libelf-dev zlib1g-dev libjansson-dev
+	libmicrohttpd-dev libncurses-dev libzstd-dev liblz4-dev libiberty-dev libcmocka-dev python3
+	python3-jsonschema python3-yaml dpkg-dev curl)
 
 say() { echo "$me: $*"; }
 die() {
@@ -56,7 +59,8 @@ find_missing() {
 	fi
 }
 
-# The real server and promtool, for tests. Not installed, which would start a service on port 9090: unpacked where the tests look.
+# The real server and promtool, for tests. Not installed, which would start a service on port 9090:
+# unpacked where the tests look.
 prometheus_dir=/var/cache/ttmon/prometheus
 
 have_prometheus() {
@@ -70,7 +74,8 @@ unpack_prometheus() {
 	! known promtool || wanted+=(promtool)
 	say "unpacking ${wanted[*]} into $prometheus_dir"
 	tmp=$(mktemp -d) || return
-	if (cd "$tmp" && chmod 755 . && apt-get -qq -o APT::Sandbox::User=root download "${wanted[@]}" >/dev/null 2>&1) &&
+	if (cd "$tmp" && chmod 755 . && apt-get -qq -o APT::Sandbox::User=root download "${wanted[@]}" \
+		>/dev/null 2>&1) &&
 		mkdir -p $prometheus_dir; then
 		for deb in "$tmp"/*.deb; do
 			dpkg -x "$deb" $prometheus_dir

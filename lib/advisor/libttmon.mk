@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# libttmon.mk: libttmon, shared and static; included by the top Makefile, which gives O, Q, msg, CC, AR, the flags and filechk.
+# libttmon.mk: libttmon, shared and static; included by the top Makefile, which gives O, Q, msg, CC,
+# AR, the flags and filechk.
 #
-# Both are made of one object, into which all are linked and in which only the names of libttmon.map are global: what else is in it
-# meets no name of the program's, in the archive neither. What they do not need is left out, the commands' messages on stderr above all.
+# Both are made of one object, into which all are linked and in which only the names of libttmon.map
+# are global: what else is in it meets no name of the program's, in the archive neither. What they do
+# not need is left out, the commands' messages on stderr above all.
 
 LIBTTMON_SRC := $(call below,lib/advisor) $(wildcard lib/read/run*.c lib/pin/profile*.c lib/pin/groups.c lib/verdict/*.c) lib/read/client.c lib/read/db.c lib/read/fields.c lib/read/programs.c lib/os/elf.c lib/os/proc.c \
 		$(addprefix lib/unwind/,cfi.c walk.c mapped.c) \

@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# bpftrace.sh [ROUNDS]: what a traced copy costs its caller with ttmond and with bpftrace printing the same fields. Both have their
-# probes in at once, at copies of the same library, and one program calls the copies in turns (bench_probe --peer). bpftrace does its
-# printing on the CPUs CPUS=0 and has 20 ms for it after each block of calls; PAUSE_MS=0 gives it none, and it loses events.
-# Needs root and bpftrace; without them one line says SKIP.
+# bpftrace.sh [ROUNDS]: what a traced copy costs its caller with ttmond and with bpftrace printing the
+# same fields. Both have their probes in at once, at copies of the same library, and one program calls
+# the copies in turns (bench_probe --peer). bpftrace does its printing on the CPUs CPUS=0 and has 20
+# ms for it after each block of calls; PAUSE_MS=0 gives it none, and it loses events. Needs root and
+# bpftrace; without them one line says SKIP.
 
 set -u -o pipefail
 cd "$(dirname "$0")/../.." || exit 2
@@ -36,7 +37,8 @@ uprobe:$lib:cudaMemcpy {
 	@at[tid] = nsecs; @dst[tid] = arg0; @src[tid] = arg1; @bytes[tid] = arg2; @kind[tid] = arg3;
 }
 uretprobe:$lib:cudaMemcpy /@at[tid]/ {
-	printf("sync %lx %lx %lu %d %d %lu %lu %d\n", @dst[tid], @src[tid], @bytes[tid], @kind[tid], tid, @at[tid], nsecs, retval);
+	printf("sync %lx %lx %lu %d %d %lu %lu %d\n", @dst[tid], @src[tid], @bytes[tid], @kind[tid], tid,
+		@at[tid], nsecs, retval);
 }
 END { clear(@at); clear(@dst); clear(@src); clear(@bytes); clear(@kind); }
 EOF

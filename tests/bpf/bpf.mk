@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Pure parts of the BPF programs that are run by BPF_PROG_RUN, with the production headers. The program prints "ok NAME" lines; needs root.
-# tests/e2e/test_bpf.py runs it.
+# Pure parts of the BPF programs that are run by BPF_PROG_RUN, with the production headers. The
+# program prints "ok NAME" lines; needs root. tests/e2e/test_bpf.py runs it.
 
 $(O)/tests/bpf/%.bpf.o: tests/bpf/%.bpf.c $(O)/bpf/flags
 	$(call msg,BPF,$@)

@@ -25,7 +25,8 @@ skip() {
 if [ ! -e "$root/usr/bin/python3" ]; then
 	command -v debootstrap >/dev/null || skip "no debootstrap"
 	mkdir -p "$root.new" || exit 2
-	debootstrap --variant=minbase --include=python3 "$suite" "$root.new" >"$root.log" 2>&1 || skip "no $suite here: $(tail -n 1 "$root.log")"
+	debootstrap --variant=minbase --include=python3 "$suite" "$root.new" >"$root.log" 2>&1 || skip \
+		"no $suite here: $(tail -n 1 "$root.log")"
 	rm -rf "$root.new/var/cache/apt/archives" && mv "$root.new" "$root" || exit 2
 fi
 work=$(mktemp -d) || exit 2
@@ -47,7 +48,8 @@ unshare --mount --propagation private bash -c '
 		mount -t tmpfs tmpfs "$work/root/usr/local" && mkdir "$work/root/usr/local/cuda-13.0" &&
 			mount --bind -o ro "$cuda" "$work/root/usr/local/cuda-13.0" || exit 2
 	fi
-	exec chroot "$work/root" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin TTMON_TEST_SLOW="${TTMON_TEST_SLOW:-1}" \
+	exec chroot "$work/root" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+		TTMON_TEST_SLOW="${TTMON_TEST_SLOW:-1}" \
 		"/opt/some-where/run.sh" --standin "$@"
 ' away "$root" "$work" "$cuda" "$@"
 status=$?
@@ -67,7 +69,8 @@ for part in results["parts"]:
     if part["name"] == "facts":
         loads = part["facts"]["programs"]["loads"]
         wrong += [line for line in loads if "/out/bin/../lib/" not in line and not any(name in line for name in LIBC)]
-        wrong += [] if any("/out/bin/../lib/libbpf" in line for line in loads) else [f"it loads no library of the bundle: {loads}"]
+        if not any("/out/bin/../lib/libbpf" in line for line in loads):
+            wrong += [f"it loads no library of the bundle: {loads}"]
 print("; ".join(wrong))
 END
 )

@@ -38,7 +38,8 @@ newest() {
 loaded='
 import ctypes, os, sys
 ctypes.CDLL(sys.argv[1])
-print(next(line.split()[-1] for line in open("/proc/self/maps") if os.path.basename(line.split()[-1]).startswith(sys.argv[1][:-2])))'
+paths = (line.split()[-1] for line in open("/proc/self/maps"))
+print(next(path for path in paths if os.path.basename(path).startswith(sys.argv[1][:-2])))'
 
 find_libraries() {
 	local standin=$O/tests/standin/lib
@@ -57,12 +58,14 @@ find_libraries() {
 		GPU_LIBCUDA=$("$PYTHON" -c "$loaded" libcuda.so.1 2>/dev/null)
 	fi
 	if [ -z "$GPU_LIBCUDA" ]; then
-		GPU_LIBCUDA=$(newest /usr/local/nvidia/lib64/libcuda.so.1 /usr/local/nvidia/lib/libcuda.so.1 /usr/lib/wsl/lib/libcuda.so.1)
+		GPU_LIBCUDA=$(newest /usr/local/nvidia/lib64/libcuda.so.1 /usr/local/nvidia/lib/libcuda.so.1 \
+			/usr/lib/wsl/lib/libcuda.so.1)
 	fi
 	if [ -n "$GPU_LIBCUDA" ] && [ -z "$("$PYTHON" -c "$loaded" libcuda.so.1 2>/dev/null)" ]; then
 		export LD_LIBRARY_PATH="$(dirname "$GPU_LIBCUDA")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 	fi
-	GPU_CUDART=${GPU_CUDART:-$(newest "$cuda"/lib64/libcudart.so.[0-9]* "$cuda"/lib/libcudart.so.[0-9]* "$cuda"/targets/*/lib/libcudart.so.[0-9]*)}
+	GPU_CUDART=${GPU_CUDART:-$(newest "$cuda"/lib64/libcudart.so.[0-9]* "$cuda"/lib/libcudart.so.[0-9]* \
+		"$cuda"/targets/*/lib/libcudart.so.[0-9]*)}
 }
 
 # What was built where the bundle was made is taken where nothing can be built.
@@ -93,10 +96,13 @@ build_runtime_program() {
 	libs=$(dirname "$GPU_CUDART")
 	oldest=$("$nvcc" --list-gpu-arch | sort -V | head -n 1)
 	capability=$("$D/memtrace_drv" --image $here/memtrace.ptx --probe 2>/dev/null | sed -n 's/^arch //p')
-	log=$("$nvcc" -O3 -lineinfo -std=c++17 -gencode "arch=$oldest,code=[sm_${capability:-90},$oldest]" -c $here/memtrace.cu \
+	log=$("$nvcc" -O3 -lineinfo -std=c++17 -gencode "arch=$oldest,code=[sm_${capability:-90},$oldest]" \
+		-c $here/memtrace.cu \
 		-o "$D/memtrace.o" 2>&1 &&
-		"$CC" "${CFLAGS[@]}" -I "$cuda/include" -o "$D/memtrace_rt.new" $here/memtrace.c $here/memtrace_rt.c "$D/memtrace.o" \
-			"$GPU_CUDART" -Wl,-rpath,"$libs" -lstdc++ -ldl 2>&1) && mv "$D/memtrace_rt.new" "$D/memtrace_rt" && return
+		"$CC" "${CFLAGS[@]}" -I "$cuda/include" -o "$D/memtrace_rt.new" $here/memtrace.c $here/memtrace_rt.c \
+			"$D/memtrace.o" \
+			"$GPU_CUDART" -Wl,-rpath,"$libs" -lstdc++ -ldl 2>&1) && mv "$D/memtrace_rt.new" \
+			"$D/memtrace_rt" && return
 	[ -e "$D/memtrace_rt" ] && echo "  memtrace_rt: the one of the bundle is used (${log%%$'\n'*})" && return
 	failed=1
 	say FAIL build/memtrace_rt "its program for the runtime does not build: ${log//$'\n'/ / }"
@@ -109,8 +115,10 @@ build_cupti() {
 		[ -e "$where/include/cupti_sass_metrics.h" ] || continue
 		for dir in "$where/lib64" "$where/lib"; do
 			[ -e "$dir/libcupti.so" ] || continue
-			log=$("$CC" "${CFLAGS[@]}" -shared -fPIC -fvisibility=hidden -I "$cuda/include" -I "$where/include" \
-				-o "$D/libmemtrace_cupti.so" $here/cupti.c -L "$dir" -Wl,-rpath,"$(realpath "$dir")" -Wl,-z,defs -lcupti 2>&1) && return
+			log=$("$CC" "${CFLAGS[@]}" -shared -fPIC -fvisibility=hidden -I "$cuda/include" \
+				-I "$where/include" \
+				-o "$D/libmemtrace_cupti.so" $here/cupti.c -L "$dir" -Wl,-rpath,"$(realpath "$dir")" \
+				-Wl,-z,defs -lcupti 2>&1) && return
 			failed=1
 			say FAIL build/cupti "what asks CUPTI does not build: ${log//$'\n'/ / }"
 		done
@@ -154,7 +162,9 @@ find_libraries
 needs=$(sed -n 's/.*"needs_glibc": "\([0-9.]*\)".*/\1/p' out/bundle.json 2>/dev/null)
 has=$(getconf GNU_LIBC_VERSION 2>/dev/null | sed 's/.* //')
 if [ -n "$needs" ] && [ "$(printf '%s\n' "$needs" "${has:-0}" | sort -V | head -n 1)" != "$needs" ]; then
-	say SKIP run "the programs of this bundle need glibc $needs, and here is ${has:-no glibc}: make gpu-bundle on an older system"
+	say SKIP run \
+		"the programs of this bundle need glibc $needs, and here is ${has:-no glibc}:"\
+" make gpu-bundle on an older system"
 	exit 0
 fi
 
@@ -182,7 +192,9 @@ build calls $here/calls.c -ldl -lpthread
 build waits $here/waits.c -ldl -lpthread
 build memtrace_drv $here/memtrace.c $here/memtrace_drv.c -ldl
 build_real
-about=$(printf '{"bundle": %s, "build_seconds": %d}' "$(cat out/bundle.json 2>/dev/null || echo null)" $((SECONDS - since)))
-"$PYTHON" $here/parts.py --json "$OUT/gpu.json" --about "$about" --limit "$limit" "${parts[@]}" "$@" 2>&1 | tee "$OUT/gpu.log"
+about=$(printf '{"bundle": %s, "build_seconds": %d}' "$(cat out/bundle.json 2>/dev/null || echo null)" \
+	$((SECONDS - since)))
+"$PYTHON" $here/parts.py --json "$OUT/gpu.json" --about "$about" --limit "$limit" "${parts[@]}" "$@" 2>&1 | tee \
+	"$OUT/gpu.log"
 [ "${PIPESTATUS[0]}" -eq 0 ] || failed=1
 exit "$failed"

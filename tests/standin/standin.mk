@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# standin.mk: the stand-in libraries and the programs of the end-to-end tests; included by the top Makefile, which gives O, Q,
-# msg, CC, WARN and filechk. STANDIN is everything. Beside one another in $(O)/tests/standin:
+# standin.mk: the stand-in libraries and the programs of the end-to-end tests; included by the top
+# Makefile, which gives O, Q, msg, CC, WARN and filechk. STANDIN is everything. Beside one another in
+# $(O)/tests/standin:
 #
 #   lib/       libcudart.so.12, libcudart.so.13, libcuda.so.1     stripped/  the same without .symtab
 #   copy/      libcudart.so.13 at another inode                   PROGRAM    finds lib/ by its run path
 #
-# Built like the real ones: frame pointers, so that each function begins with push %rbp, and each name at an address of its own.
+# Built like the real ones: frame pointers, so that each function begins with push %rbp, and each name
+# at an address of its own.
 
 S := $(O)/tests/standin
 SD := tests/standin
 
-# The real headers of CUDA 13, where they are: the programs are built with them, and the argument lists held against them.
+# The real headers of CUDA 13, where they are: the programs are built with them, and the argument
+# lists held against them.
 STANDIN_CUDA := $(firstword $(wildcard /usr/local/cuda-13*))
-STANDIN_REAL := $(if $(STANDIN_CUDA),-DSTANDIN_REAL_HEADERS -isystem $(STANDIN_CUDA)/include -Wno-deprecated-declarations)
+STANDIN_REAL := \
+	$(if $(STANDIN_CUDA),-DSTANDIN_REAL_HEADERS -isystem $(STANDIN_CUDA)/include -Wno-deprecated-declarations)
 
-STANDIN_CFLAGS := -std=gnu11 -O2 -g $(WARN) -MMD -MP -I $(SD) -I include -I . -pthread -fno-omit-frame-pointer -fcf-protection=none \
+STANDIN_CFLAGS := -std=gnu11 -O2 -g $(WARN) -MMD -MP -I $(SD) -I include -I . -pthread -fno-omit-frame-pointer \
+	-fcf-protection=none \
 		  -fno-optimize-sibling-calls
 # A function's entry is its entry: nothing before the frame is set up, and no two names for one function.
 STANDIN_LIB_CFLAGS := $(STANDIN_CFLAGS) -fPIC -fno-stack-protector
@@ -84,7 +89,8 @@ $(S)/lib/libcudart_static_standin.a: $(rts_OBJ)
 $(S)/lib/libmyalloc.so: $(SD)/myalloc.c $(S)/flags
 	$(call msg,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(STANDIN_LIB_CFLAGS) -MF $(S)/libmyalloc.d -shared -Wl,-soname,libmyalloc.so -o $@ $< $(note_warnings)
+	$(Q)$(CC) $(STANDIN_LIB_CFLAGS) -MF $(S)/libmyalloc.d -shared -Wl,-soname,libmyalloc.so -o $@ $< \
+		$(note_warnings)
 
 # Calls go through it where it is preloaded, as through an allocator of ours.
 $(S)/lib/libttmon-shim.so: $(SD)/shim.c $(S)/flags
@@ -114,7 +120,8 @@ $(S)/obj/progptds/%.o: $(SD)/%.c $(S)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(STANDIN_CFLAGS) $(STANDIN_REAL) -DCUDA_API_PER_THREAD_DEFAULT_STREAM -c $< -o $@ $(note_warnings)
 
-standin_program = $(CC) -pthread -Wl,--build-id -Wl,--enable-new-dtags -Wl,-rpath,'$$ORIGIN/lib' -o $@ $(filter %.o,$^) \
+standin_program = $(CC) -pthread -Wl,--build-id -Wl,--enable-new-dtags -Wl,-rpath,'$$ORIGIN/lib' -o $@ \
+	$(filter %.o,$^) \
 		  $(filter %.so %.so.1 %.so.12 %.so.13 %.a,$^) -ldl
 RT13 := $(S)/lib/libcudart.so.13
 RT12 := $(S)/lib/libcudart.so.12
@@ -163,19 +170,24 @@ define ident_program
 $(S)/$(1)/libident_%.so: $(SD)/ident_%.c $(SD)/ident.h $(S)/flags | $(RT13)
 	$$(call msg,LINK,$$@)
 	@mkdir -p $$(@D)
-	$$(Q)$(CC) $(filter-out -MMD -MP,$(STANDIN_LIB_CFLAGS)) $(2) $$(if $$(filter a,$$*),$(3)) -shared -Wl,--build-id -Wl,-soname,libident_$$*.so \
+	$$(Q)$(CC) $(filter-out -MMD -MP,$(STANDIN_LIB_CFLAGS)) $(2) $$(if $$(filter a,$$*),$(3)) -shared \
+		-Wl,--build-id -Wl,-soname,libident_$$*.so \
 		-o $$@ $$< $(RT13) $$(note_warnings)
 
 $(S)/$(1)/ident: $(SD)/ident.c $(SD)/ident.h $(S)/flags $(S)/$(1)/libident_a.so | $(S)/$(1)/libident_b.so
 	$$(call msg,LINK,$$@)
-	$$(Q)$(CC) $(filter-out -MMD -MP,$(STANDIN_CFLAGS)) $(2) -Wl,--build-id -Wl,--disable-new-dtags -Wl,-rpath,'$$$$ORIGIN:$$$$ORIGIN/../lib' \
+	$$(Q)$(CC) $(filter-out -MMD -MP,$(STANDIN_CFLAGS)) $(2) -Wl,--build-id -Wl,--disable-new-dtags \
+		-Wl,-rpath,'$$$$ORIGIN:$$$$ORIGIN/../lib' \
 		-o $$@ $$< $(S)/$(1)/libident_a.so $(RT13) -ldl $$(note_warnings)
 endef
 $(eval $(call ident_program,ident,,))
 $(eval $(call ident_program,ident2,-DIDENT_REBUILT,-O1))
 
-STANDIN_PROGRAMS := $(addprefix $(S)/,ledger ledger12 ledger_ptds ledger_static scen scen_static drvscen everyfn everyfn12 selftest nodriver \
-		      late load custom usdt coro coro_ctx threads waits sealed work pace hoard again again_static steps truth caller caller_static)
+STANDIN_PROGRAMS := \
+	$(addprefix $(S)/,ledger ledger12 ledger_ptds ledger_static scen scen_static drvscen everyfn everyfn12 \
+		      selftest nodriver \
+		      late load custom usdt coro coro_ctx threads waits sealed work pace hoard again again_static \
+		      steps truth caller caller_static)
 
 CXX ?= g++
 $(S)/throws: $(SD)/throws.cpp $(S)/flags
@@ -197,7 +209,8 @@ define standin_between
 $(S)/$(1)/libcuda.so.1: $(SD)/between.c $(S)/flags
 	$$(call msg,LINK,$$@)
 	@mkdir -p $$(@D)
-	$$(Q)$(CC) $(filter-out -MMD -MP -fno-omit-frame-pointer -fno-optimize-sibling-calls,$(STANDIN_LIB_CFLAGS)) -fomit-frame-pointer -foptimize-sibling-calls \
+	$$(Q)$(CC) $(filter-out -MMD -MP -fno-omit-frame-pointer -fno-optimize-sibling-calls,$(STANDIN_LIB_CFLAGS)) \
+		-fomit-frame-pointer -foptimize-sibling-calls \
 		$(2) -shared -Wl,--build-id -Wl,-soname,libcuda.so.1 -o $$@ $$< -ldl $$(note_warnings)
 endef
 $(eval $(call standin_between,between,))
@@ -211,11 +224,13 @@ $(S)/%_stripped: $(S)/%
 	$(Q)strip -o $@ $<
 
 # The argument lists against the real headers: what differs does not compile.
-$(S)/headers-checked: $(addprefix $(SD)/,rt.c rt_copy.c rt_ask.c drv.c drv_copy.c drv_ask.c api.h cu_api.h cuda_api.h model.h rt.h)
+$(S)/headers-checked: \
+	$(addprefix $(SD)/,rt.c rt_copy.c rt_ask.c drv.c drv_copy.c drv_ask.c api.h cu_api.h cuda_api.h model.h rt.h)
 	$(call msg,CHECK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(if $(STANDIN_REAL),for f in rt rt_copy rt_ask drv drv_copy drv_ask; do \
-		$(CC) $(filter-out -MMD -MP,$(STANDIN_LIB_CFLAGS)) $(STANDIN_REAL) -fsyntax-only $(SD)/$$f.c || exit 1; done)
+		$(CC) $(filter-out -MMD -MP,$(STANDIN_LIB_CFLAGS)) $(STANDIN_REAL) -fsyntax-only $(SD)/$$f.c || exit \
+		1; done)
 	$(Q)touch $@
 
 # Demonstration -------------------------------------------------------------------------------------------------------
@@ -234,9 +249,11 @@ include $(SD)/tt.mk
 .PHONY: standin
 include $(SD)/unwind.mk
 STANDIN_IDENT := $(S)/ident/ident $(S)/ident2/ident
-STANDIN := $(S)/throws $(STANDIN_IDENT) $(RT13) $(RT12) $(DRV) $(S)/stripped/libcudart.so.13 $(S)/stripped/libcuda.so.1 $(S)/copy/libcudart.so.13 $(S)/lib/libttmon-shim.so \
+STANDIN := $(S)/throws $(STANDIN_IDENT) $(RT13) $(RT12) $(DRV) $(S)/stripped/libcudart.so.13 \
+	$(S)/stripped/libcuda.so.1 $(S)/copy/libcudart.so.13 $(S)/lib/libttmon-shim.so \
 	   $(S)/lib/libclosed.so $(STANDIN_BETWEEN) \
-	   $(STANDIN_PROGRAMS) $(S)/ledger_static_stripped $(S)/scen_static_stripped $(S)/headers-checked $(O)/demo/workload $(STANDIN_TT) \
+	   $(STANDIN_PROGRAMS) $(S)/ledger_static_stripped $(S)/scen_static_stripped $(S)/headers-checked \
+	   $(O)/demo/workload $(STANDIN_TT) \
 	   $(UNWIND)
 include $(SD)/tt_reader.mk
 include $(SD)/libttmon.mk

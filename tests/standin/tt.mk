@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# tt.mk: the stand-in libtt_metal.so, one a generation, and the programs that run on all of them; included by standin.mk.
+# tt.mk: the stand-in libtt_metal.so, one a generation, and the programs that run on all of them;
+# included by standin.mk.
 #
-#   tt/GEN/libtt_metal.so   GEN: e0 e1 e2a e2b e2i e4, and with other profilers e2b48 e2b64 e2b72 (see tt/metal.hpp, tt/profiler.cpp)
+#   tt/GEN/libtt_metal.so   GEN: e0 e1 e2a e2b e2i e4, and with other profilers e2b48 e2b64 e2b72
+#                           (see tt/metal.hpp, tt/profiler.cpp)
 #   tt/stripped/            e2b without .symtab
-#   ttledger ttscen ttrun ttrandom ttflood   linked with e2b; LD_LIBRARY_PATH=tt/GEN picks another, --lib PATH one that is loaded late
+#   ttledger ttscen ttrun ttrandom ttflood   linked with e2b; LD_LIBRARY_PATH=tt/GEN picks another,
+#                           --lib PATH one that is loaded late
 #   ttledger_static         e2b inside the program
 
 CXX ?= g++
@@ -21,7 +24,8 @@ define tt_generation
 $(TT)/obj/$(1)/%.o: $(TTD)/%.cpp $(TT)/flags
 	$$(call msg,CXX,$$@)
 	@mkdir -p $$(@D)
-	$$(Q)$(CXX) $(TT_CXXFLAGS) $(5) -DTT_NAME='"$(1)"' -DTT_GEN=$(2) -DTT_INLINED=$(3) -DTT_PROF=$(4) -c $$< -o $$@ $$(note_warnings)
+	$$(Q)$(CXX) $(TT_CXXFLAGS) $(5) -DTT_NAME='"$(1)"' -DTT_GEN=$(2) -DTT_INLINED=$(3) -DTT_PROF=$(4) -c $$< -o \
+		$$@ $$(note_warnings)
 $(TT)/$(1)/libtt_metal.so: $(TT_UNITS:%=$(TT)/obj/$(1)/%.o)
 	$$(call msg,LINK,$$@)
 	@mkdir -p $$(@D)
@@ -40,7 +44,8 @@ define tt_profiler
 $(TT)/obj/$(1)/%.o: $(TTD)/%.cpp $(TT)/flags
 	$$(call msg,CXX,$$@)
 	@mkdir -p $$(@D)
-	$$(Q)$(CXX) $(TT_CXXFLAGS) -fPIC -DTT_NAME='"$(1)"' -DTT_GEN=25 -DTT_INLINED=0 -DTT_PROF=$(2) -c $$< -o $$@ $$(note_warnings)
+	$$(Q)$(CXX) $(TT_CXXFLAGS) -fPIC -DTT_NAME='"$(1)"' -DTT_GEN=25 -DTT_INLINED=0 -DTT_PROF=$(2) -c $$< -o $$@ \
+		$$(note_warnings)
 $(TT)/$(1)/libtt_metal.so: $(TT)/obj/$(1)/profiler.o $(TT)/obj/$(1)/ops.o \
 			   $(patsubst %,$(TT)/obj/e2b/%.o,$(filter-out profiler ops,$(TT_UNITS)))
 	$$(call msg,LINK,$$@)
@@ -62,7 +67,8 @@ $(TT)/obj/prog/%.o: $(TTD)/%.cpp $(TT)/flags
 	$(Q)$(CXX) $(TT_CXXFLAGS) -fPIE -c $< -o $@ $(note_warnings)
 
 # The weak reference to the library does not keep it.
-tt_program = $(CXX) -pie -pthread -Wl,--no-as-needed -Wl,--build-id -Wl,--enable-new-dtags -Wl,-rpath,'$$ORIGIN/tt/e2b' -o $@ $(filter %.o,$^) \
+tt_program = $(CXX) -pie -pthread -Wl,--no-as-needed -Wl,--build-id -Wl,--enable-new-dtags \
+	-Wl,-rpath,'$$ORIGIN/tt/e2b' -o $@ $(filter %.o,$^) \
 	     $(filter %.so,$^) -ldl
 
 TT_PROGRAMS := $(addprefix $(S)/,ttledger ttscen ttrun ttrandom ttflood)
@@ -79,5 +85,6 @@ $(S)/ttledger_static: $(TT)/obj/prog/ttledger.o $(TT)/obj/prog/book.o $(TT_UNITS
 	$(call msg,LINK,$@)
 	$(Q)$(CXX) -pie -pthread -o $@ $^ -ldl
 
-STANDIN_TT := $(foreach g,e0 e1 e2a e2b e2i e4 e2b48 e2b64 e2b72 stripped,$(TT)/$(g)/libtt_metal.so) $(TT_PROGRAMS) $(S)/ttledger_late \
+STANDIN_TT := $(foreach g,e0 e1 e2a e2b e2i e4 e2b48 e2b64 e2b72 stripped,$(TT)/$(g)/libtt_metal.so) $(TT_PROGRAMS) \
+	$(S)/ttledger_late \
 	      $(S)/ttledger_static

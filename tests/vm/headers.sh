@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# headers.sh KERNEL: fetch that Debian kernel's headers and unpack them into $QVM_HOME/h (nothing is installed), so that modules can be
-# built against them. Prints the folder to give to make -C. What is there already is not fetched again.
+# headers.sh KERNEL: fetch that Debian kernel's headers and unpack them into $QVM_HOME/h (nothing is
+# installed), so that modules can be built against them. Prints the folder to give to make -C. What is
+# there already is not fetched again.
 
 set -eu
 Q=${QVM_HOME:-$HOME/.cache/ttmon-vm}

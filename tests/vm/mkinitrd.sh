@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# mkinitrd.sh KERNEL: pack busybox, init and the modules that a guest needs to reach the host's files into $QVM_HOME/ird/KERNEL.cpio.gz.
-# Needs no root: device nodes come from devtmpfs.
+# mkinitrd.sh KERNEL: pack busybox, init and the modules that a guest needs to reach the host's files
+# into $QVM_HOME/ird/KERNEL.cpio.gz. Needs no root: device nodes come from devtmpfs.
 
 set -eu -o pipefail
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# qvm.sh -k KERNEL [-s CPUS] [-m MEM] [-t SECONDS] [-a ARGS] [-R mon|all] [-o FOLDER] 'shell command': run a command under that kernel in
-# QEMU, without KVM. The guest's / is the host's, read-only, under an overlay in memory. Exit status is the command's; 124: out of
-# time, 125: the guest died.
+# qvm.sh -k KERNEL [-s CPUS] [-m MEM] [-t SECONDS] [-a ARGS] [-R mon|all] [-o FOLDER] 'shell command':
+# run a command under that kernel in QEMU, without KVM. The guest's / is the host's, read-only, under
+# an overlay in memory. Exit status is the command's; 124: out of time, 125: the guest died.
 #
-# -a adds to the kernel's command line. -R has the kernel believe that its CPU has RDT: monitoring alone, or cache allocation too
-# (rdt/inject.py). With -o a command says `tar cf "$QVM_OUT" FILE...` and FOLDER has the files afterwards.
+# -a adds to the kernel's command line. -R has the kernel believe that its CPU has RDT: monitoring
+# alone, or cache allocation too (rdt/inject.py). With -o a command says `tar cf "$QVM_OUT" FILE...`
+# and FOLDER has the files afterwards.
 
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -35,13 +36,15 @@ W=$(mktemp -d "$Q/run.XXXXXX") || exit 2
 helpers=()
 trap '[ ${#helpers[@]} -eq 0 ] || kill "${helpers[@]}" 2>/dev/null; rm -rf "$W"' EXIT
 
-# The command travels as an archive of its own in front: the kernel wants an archive to begin at a multiple of 4, which a gzip member need not end at.
+# The command travels as an archive of its own in front: the kernel wants an archive to begin at a
+# multiple of 4, which a gzip member need not end at.
 printf '#!/bin/sh\n%s\n' "$*" >"$W/qvm-cmd"
 (cd "$W" && echo qvm-cmd | "$Q/tools/bin/busybox" cpio -o -H newc 2>/dev/null) >"$W/cmd.cpio"
 cat "$W/cmd.cpio" "$Q/ird/$kernel.cpio.gz" >"$W/initrd"
 
 mkdir "$W/mnt"
-/usr/lib/qemu/virtiofsd --socket-path="$W/vfs.sock" -o source=/ -o cache=always -o sandbox=chroot -o no_posix_lock >"$W/vfs.log" 2>&1 &
+/usr/lib/qemu/virtiofsd --socket-path="$W/vfs.sock" -o source=/ -o cache=always -o sandbox=chroot -o no_posix_lock \
+	>"$W/vfs.log" 2>&1 &
 helpers+=($!)
 for _ in $(seq 100); do
 	[ -S "$W/vfs.sock" ] && break
@@ -63,14 +66,16 @@ if [ -n "$rdt" ]; then
 	helpers+=($!)
 fi
 
-# One thread for all CPUs: with several, two of them may wait for each other for ever while one changes kernel code, or run a breakpoint
-# that is gone, and tests take as long.
-timeout --foreground -k 5 "$limit" qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot -machine q35 -accel tcg,thread=single \
+# One thread for all CPUs: with several, two of them may wait for each other for ever while one
+# changes kernel code, or run a breakpoint that is gone, and tests take as long.
+timeout --foreground -k 5 "$limit" qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot -machine \
+	q35 -accel tcg,thread=single \
 	-cpu "$cpu" -smp "$cpus" -m "$mem" -kernel "$Q/k/$kernel/boot/vmlinuz-$kernel" -initrd "$W/initrd" \
 	-append "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable random.trust_cpu=on rdinit=/init $args" \
 	-chardev stdio,id=con,signal=off -serial chardev:con -chardev file,id=rc,path="$W/rc" -serial chardev:rc \
 	-object memory-backend-memfd,id=mem,size="$mem",share=on -numa node,memdev=mem "${more[@]}" \
-	-chardev socket,id=vfs,path="$W/vfs.sock" -device vhost-user-fs-pci,queue-size=1024,chardev=vfs,tag=qvmroot </dev/null
+	-chardev socket,id=vfs,path="$W/vfs.sock" -device vhost-user-fs-pci,queue-size=1024,chardev=vfs,tag=qvmroot \
+	</dev/null
 status=$?
 case $status in
 124 | 137)

@@ -47,7 +47,8 @@ fi
 
 # Names like 6.1.0-56-cloud-amd64 and 6.12.117+deb12-cloud-amd64, not the metapackage of the series.
 newest() {
-	apt-cache search --names-only "^linux-image-${1//./\\.}[.][0-9].*-cloud-amd64\$" | sed -n 's/^linux-image-\([^ ]*\) .*/\1/p' |
+	apt-cache search --names-only "^linux-image-${1//./\\.}[.][0-9].*-cloud-amd64\$" | sed -n \
+		's/^linux-image-\([^ ]*\) .*/\1/p' |
 		sort -V | tail -n 1
 }
 
@@ -61,7 +62,9 @@ for series in "$@"; do
 		apt-get -qq update >/dev/null 2>&1 || true
 		kernel=$(newest "$series")
 	fi
-	[ -n "$kernel" ] || kernel=$(cd "$Q/ird" && find . -name "$series.*.cpio.gz" | sed 's,^\./,,; s,\.cpio\.gz$,,' | sort -V | tail -n 1)
+	[ -n "$kernel" ] || \
+		kernel=$(cd "$Q/ird" && find . -name "$series.*.cpio.gz" |
+			sed 's,^\./,,; s,\.cpio\.gz$,,' | sort -V | tail -n 1)
 	[ -n "$kernel" ] || die "apt knows no cloud kernel $series, and none was fetched before"
 	if [ ! -d "$Q/k/$kernel" ]; then
 		quiet apt-get -qq download "linux-image-$kernel"

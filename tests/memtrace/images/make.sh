@@ -1,6 +1,6 @@
 #!/bin/sh
-# SPDX-License-Identifier: GPL-2.0-only
-# make.sh: the images of test_mt_image and fuzz_mt_image out of scale.cu, by nvcc (13.0 made those that are here). Run in this folder.
+# SPDX-License-Identifier: GPL-2.0-only make.sh: the images of test_mt_image and fuzz_mt_image out of
+# scale.cu, by nvcc (13.0 made those that are here). Run in this folder.
 set -eu
 for mode in none speed balance; do
 	nvcc -fatbin -arch=sm_90 --compress-mode=$mode -o $mode.fatbin scale.cu

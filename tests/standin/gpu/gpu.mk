@@ -3,7 +3,8 @@
 # gpu.mk: the stand-in GPU; included by the top Makefile after standin.mk. In $(O)/tests/standin/gpu:
 #
 #	libcuda.so.1	the driver	libgpusim.a	the interpreter alone
-#	run		runs the kernels of tests/memtrace, with results checked	edge	does what few programs do
+#	run		runs the kernels of tests/memtrace, with results checked
+#	edge		does what few programs do
 #	oracle	holds what a recorder wrote against what the interpreter saw
 
 G := $(S)/gpu

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# build.sh KERNEL: build the stand-in for tt-kmd for that Debian kernel, and the program that uses it. Prints the folder of both. What is
-# there and newer than its source is not made again.
+# build.sh KERNEL: build the stand-in for tt-kmd for that Debian kernel, and the program that uses it.
+# Prints the folder of both. What is there and newer than its source is not made again.
 
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# build.sh KERNEL: build kmod/ and the programs its tests use for that Debian kernel, against its headers (../headers.sh).
-# Prints the folder with both. Warnings of the extra kind (W=1) are errors.
+# build.sh KERNEL: build kmod/ and the programs its tests use for that Debian kernel, against its
+# headers (../headers.sh). Prints the folder with both. Warnings of the extra kind (W=1) are errors.
 
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

@@ -51,7 +51,8 @@ make_root() {
 	done >"$R/etc/apt/sources.list"
 	printf 'APT::Sandbox::User "root";\nDpkg::Use-Pty "0";\n' >"$R/etc/apt/apt.conf.d/00root"
 	inside apt-get -qq update
-	inside apt-get -qq install -y --no-install-recommends -t trixie gcc-12 gcc make kmod libelf1t64 pahole dkms >/dev/null
+	inside apt-get -qq install -y --no-install-recommends -t trixie gcc-12 gcc make kmod libelf1t64 pahole dkms \
+		>/dev/null
 	touch "$R/ready"
 }
 

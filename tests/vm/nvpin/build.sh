@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# build.sh KERNEL: build the stand-in for NVIDIA's kernel module for that Debian kernel, and below in less/ one that lacks a function. Prints its
-# folder. Warnings are errors.
+# build.sh KERNEL: build the stand-in for NVIDIA's kernel module for that Debian kernel, and below in
+# less/ one that lacks a function. Prints its folder. Warnings are errors.
 
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

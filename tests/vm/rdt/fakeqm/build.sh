@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# build.sh KERNEL: build fakeqm.ko for that Debian kernel. Prints its folder. What is there and newer than its source is not made again.
+# build.sh KERNEL: build fakeqm.ko for that Debian kernel. Prints its folder. What is there and newer
+# than its source is not made again.
 
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
