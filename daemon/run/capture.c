@@ -127,7 +127,9 @@ static int make_pipeline(struct ttmon_daemon *c)
 		},
 		.timeline = { .ring = !c->opts->dump_db && !c->opts->trace_out,
 			      .max_runs = c->opts->dump_db || c->opts->trace_out ? 0 : TTMON_TIMELINE_FOLLOWED,
-			      .max_items = c->opts->dump_db || c->opts->trace_out ? c->opts->max_events ? c->opts->max_events : TTMON_TIMELINE_RUN : 0 },
+			      .max_items = !c->opts->dump_db && !c->opts->trace_out ? 0 :
+					   c->opts->max_events			      ? c->opts->max_events :
+											TTMON_TIMELINE_RUN },
 	};
 	struct ttmon_hot_cfg hot = { .bpf = c->bpf, .unpublished = &c->publish.unpublished };
 	int err = ttmon_publish_open(&c->publish, c->opts, cfg.nr_cpus);
