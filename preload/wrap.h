@@ -57,7 +57,8 @@
 	COPY_BY(name, params, args, copied(a, b, stream)) \
 	COPY_BY(name##_ptsz, params, args, copied(a, b, stream ? stream : STREAM_PER_THREAD))
 
-#define COPYING				   __attribute__((cleanup(copy_end), unused)) bool begun = ttmon_pin_copy_begin()
+#define COPYING __attribute__((cleanup(copy_end), unused)) bool begun = ttmon_pin_copy_begin()
+
 #define COPY_BY(name, params, args, after) FORWARD(name, params, args, COPYING, after)
 
 /*

@@ -209,7 +209,7 @@ static void sync_calls(struct ttmon_metrics *m, const struct ttmon_topn_row *row
 	}
 }
 
-/* A group whose chips nobody reported on has no series: its busy time is not known. */
+/* A group without any report on its chips has no series: its busy time is not known. */
 static void work(struct ttmon_metrics *m, const struct table *t, enum ttmon_metric id)
 {
 	for (size_t i = 0; i < t->n; i++) {

@@ -61,9 +61,9 @@ struct ttmon_metrics {
 	uint64_t superseded; /* highest value so far: a late free lowers the history's count */
 	struct ttmon_topn *mem, *cpu;
 	struct ttmon_metrics_tt *tt;
-	struct ttmon_cgroups
-		*cgroup_paths; /* NULL in a replay: the ids of a recording belong to another host, or to another boot */
-	uint64_t *cgroups;     /* ids, copied at the tick */
+	/* NULL in a replay: the ids of a recording belong to another host, or to another boot */
+	struct ttmon_cgroups *cgroup_paths;
+	uint64_t *cgroups; /* ids, copied at the tick */
 	size_t nr_cgroups, cap_cgroups, wanted_cgroups;
 	uint64_t start_real_ns; /* of this process */
 	unsigned int ticks;

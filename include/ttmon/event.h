@@ -53,7 +53,7 @@
  */
 /* clang-format off */
 #define TTMON_EVENT_TABLE(X) \
-	/*                                                                         chk  str tim his tt dis cpu rmid */ \
+	/* the last eight columns: chk str tim his tt dis cpu rmid */ \
 	X( 1, PROC,        proc,        ttmon_ev_proc,        EVENT,  PROCESS,     Y,   Y,  _,  Y,  Y,  Y,  _,  _, \
 	  "process seen for the first time, forked or exec'd") \
 	X( 2, EXIT,        exit,        ttmon_ev_exit,        EVENT,  PROCESS,     _,   Y,  _,  Y,  Y,  Y,  _,  _, \

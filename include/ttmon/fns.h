@@ -102,9 +102,9 @@ enum ttmon_fn_lib {
 #define TTMON_LIB_IS_RT(lib) ((lib) >= TTMON_LIB_RT && (lib) <= TTMON_LIB_RT13)
 
 /*
- * The cookie of a probe at one of these functions: its row; whether it is one of a whole
- * runtime, and not of a library that has a few functions of these names; and the length of the function
- * in bytes, as its symbol says (0: it does not).
+ * The cookie of a probe at one of these functions: its row; whether it is one of a whole runtime, and
+ * not of a library that has a few functions of these names; and the length of the function in bytes by
+ * its symbol (0: not known).
  */
 #define TTMON_COOKIE(fn, whole, size) ((unsigned long long)(size) << 32 | ((whole) ? TTMON_COOKIE_WHOLE : 0) | (fn))
 #define TTMON_COOKIE_WHOLE	      (1u << 31)

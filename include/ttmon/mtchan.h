@@ -21,10 +21,13 @@
  *   ring are in *device* memory (struct ttmon_mtc_ctl), where atomics are cheap; nothing in the shared
  *   memory is changed by more than one side at a time. n: units of the record, and one more where
  *   ring.lost was not 0.
- *	P1  h = ring.head. While (signed) h + n - ring.seen > units: t = tails[ring].tail (volatile); (signed) h + n - t <= units: ring.seen = t, go on. Else the
- *	    ring is full: if t + 1 == ring.stuck, or ctl.wait_ns by %globaltimer_lo have passed since the first poll: ring.stuck = t + 1, ring.lost += 1, nothing is written. Else wait (nanosleep)
- *	    and P1 again. So one that stays full costs one wait, not one for each record. P4 comes after the read of tail: stores behind a branch on it (C: acquire;
- *	    then seen is stored with release and read with acquire).
+ *	P1  h = ring.head. While (signed) h + n - ring.seen > units: t = tails[ring].tail
+ *	    (volatile); if (signed) h + n - t <= units: ring.seen = t, go on. Else the ring is full.
+ *	    If t + 1 == ring.stuck, or ctl.wait_ns by %globaltimer_lo have passed since the first
+ *	    poll: ring.stuck = t + 1, ring.lost += 1, nothing is written. Else wait (nanosleep) and
+ *	    P1 again. A ring that stays full thus costs one wait, not one for each record. P4 comes
+ *	    after the read of tail: its stores are behind a branch on the value (in C: tail is read
+ *	    with acquire, seen is stored with release and read with acquire).
  *	P2  compare-and-swap ring.head from h to h + n; failed: P1. The units h .. h + n - 1 are
  *	this warp's now, and they are all zero.
  *	P3  where n has the unit more: lost = exchange(ring.lost, 0), and the first unit is a LOST
@@ -203,8 +206,8 @@ struct ttmon_mtc_agg {
 	uint64_t least, greatest; /* of the lanes' first bytes; least: with all bits inverted, so that 0 is none */
 };
 /*
- * touch: a set of 4 KiB pages by open addressing, slot = page * 0x9e3779b97f4a7c15 >> (64 - log2 slots),
- * up to 16 tries; the word is page << 2 | 1 (read) | 2 (written).
+ * touch: a set of 4 KiB pages by open addressing, with up to 16 tries. The slot is
+ * page * 0x9e3779b97f4a7c15 >> (64 - log2 slots); the word is page << 2 | 1 (read) | 2 (written).
  */
 
 /* ---- the dictionary ---- */

@@ -49,8 +49,8 @@ struct ttmon_uw_ops {
 };
 
 struct ttmon_uw_result {
-	uint64_t pc
-		[TTMON_UW_FRAMES]; /* innermost first; return addresses but for the first of an exact pc, and behind a signal frame */
+	/* innermost first; return addresses, except the first of an exact pc and the one behind a signal frame */
+	uint64_t pc[TTMON_UW_FRAMES];
 	uint64_t sp[TTMON_UW_FRAMES]; /* the stack pointer in each */
 	uint64_t by_fp; /* bit i: the caller of frame i was found where a frame pointer would say, and by a table */
 	unsigned int n;

@@ -86,8 +86,8 @@ struct ttmon_mt_an_opts {
 	uint32_t reuse_max; /* number of sectors remembered; 0: 16,384 sampled, 16 Mi exact */
 	/* limits of rows; 0: 16,384 of each. The rest goes into one row "others" */
 	uint32_t max_sites, max_launches, max_buffers;
-	uint32_t heat_rows,
-		heat_cols; /* of the heat map: parts of each buffer, and of the trace by records; 0: 64 x 128; at most 1,024 */
+	/* of the heat map: parts of each buffer, and of the trace by records; 0: 64 x 128; at most 1,024 */
+	uint32_t heat_rows, heat_cols;
 };
 
 struct ttmon_mt_an;

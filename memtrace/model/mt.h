@@ -219,9 +219,8 @@ struct ttmon_mt_stats {
 bool ttmon_mt_sass(const char *opcode, size_t len, unsigned int operand, struct ttmon_mt_site *site);
 
 const char *ttmon_mt_space_name(unsigned int space); /* "generic", "global", "shared", "local" */
-const char *ttmon_mt_kind_name(
-	unsigned int
-		kind); /* "load", "store", "atomic", "reduction", "copy from", "copy to", "ldmatrix", "stmatrix", "prefetch" */
+/* "load", "store", "atomic", "reduction", "copy from", "copy to", "ldmatrix", "stmatrix", "prefetch" */
+const char *ttmon_mt_kind_name(unsigned int kind);
 
 /* ---- a dictionary that grows (memtrace/model/dict.c) ---- */
 

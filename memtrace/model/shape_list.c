@@ -7,7 +7,11 @@
 #define MAX_PAGE (1ULL << 21) /* the largest unit that is counted */
 #define NEAR	 (1ULL << 30) /* addresses that far from the first are sorted as they are */
 
-/* ---- sort: a network on four columns of eight, then bitonic merges. GNU C vectors of four, for which both SSE2 and NEON have comparisons. ---- */
+/*
+ * ---- sort ----
+ * A network on four columns of eight, then bitonic merges. GNU C vectors of four, for which both SSE2
+ * and NEON have comparisons.
+ */
 
 typedef int32_t v4 __attribute__((vector_size(16)));
 #ifdef __clang__

@@ -32,8 +32,11 @@ struct ttmon_ptx_opts {
 		spaces; /* 1 << enum ttmon_mt_space; generic ones are always in where any of global, shared, local is */
 	uint32_t first_site; /* number of the first site */
 	uint32_t counters;   /* numbers from this one on are not recorded: there are no counters for them; 0: all are */
-	uint32_t instr_begin,
-		instr_end; /* only the instructions of a kernel from .. to before; counted from 0 over all instructions of its text; 0, UINT32_MAX: all */
+	/*
+	 * Only these instructions of a kernel are recorded: from instr_begin to before instr_end, counted
+	 * from 0 over all instructions of its text. 0, UINT32_MAX: all.
+	 */
+	uint32_t instr_begin, instr_end;
 	bool (*select)(void *ctx, const char *kernel); /* NULL: all */
 	void *ctx;
 };
@@ -44,8 +47,8 @@ struct ttmon_ptx_kernel {
 	uint32_t params;       /* how many the program's kernel has */
 	uint32_t param_bytes;  /* of its parameter block; ours begin at the next multiple of 8 */
 	uint32_t first, sites; /* in result->sites */
-	uint32_t
-		left_out; /* instructions that access memory and are not recorded (bulk, tensor, texture, multimem, ...) */
+	/* instructions that access memory and are not recorded (bulk, tensor, texture, multimem, ...) */
+	uint32_t left_out;
 	uint32_t indirect; /* calls of functions that are not known */
 	uint32_t beyond;   /* sites for which there are no counters, of its own and of the functions that it calls */
 };

@@ -3,8 +3,9 @@
  * raw.c: records of NVBit's mem_trace as its channel carries them, dumped to a file. Nothing in them
  * says that they are: they are taken for it where nearly all of many make sense. Little endian:
  *
- *	288 bytes	u64 launch, i32 cta x, y, z, i32 warp, i32 opcode, 4 bytes of anything, u64 addresses[32]	1.5 to 1.7
- *	280 bytes	i32 cta x, y, z, i32 warp, i32 opcode, 4 bytes of anything, u64 addresses[32]			1.4 and before
+ *	280 bytes	NVBit up to 1.4: i32 cta x, y, z, i32 warp, i32 opcode, 4 bytes of anything, u64
+ *			addresses[32]
+ *	288 bytes	NVBit 1.5 to 1.7: u64 launch, then the same
  *
  * A record whose cta x is -1 marks the end of a kernel (280), or of a context (288). Opcodes are
  * numbers of one run: their names are in a file beside it, in lines of "ID OPCODE".

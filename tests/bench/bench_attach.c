@@ -135,7 +135,8 @@ int main(void)
 	start = TYPICAL(load) + TYPICAL(attach);
 	all = start + TYPICAL(detach) + TYPICAL(unload);
 	one = TYPICAL(one_on) + TYPICAL(one_off);
-	printf("start: %.0f ms (load %.0f, %zu functions in %zu libraries %.1f), stop: %.0f ms (detach %.0f, unload %.0f), "
+	printf("start: %.0f ms (load %.0f, %zu functions in %zu libraries %.1f), stop: %.0f ms (detach %.0f, unload "
+	       "%.0f), "
 	       "together %.0f ms (goal 1000%s)\n",
 	       start, TYPICAL(load), probes, ARRAY_SIZE(objects), TYPICAL(attach), all - start, TYPICAL(detach),
 	       TYPICAL(unload), all, all > 1000 ? ", MISSED" : "");

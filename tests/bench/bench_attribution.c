@@ -7,8 +7,8 @@
  *
  *	wall - charged = (wall - clock) + (clock - task) + (task - charged)
  *
- *	wall - clock	 the run queue's clock stands still from a wake-up that preempts to the switch: this time
- *			 is charged to the task that comes in, and was spent by the task that leaves. Over all
+ *	wall - clock	 the run queue's clock stands still from a wake-up that preempts to the switch:
+ *			 this time is charged to the task that comes in, and was spent by the task that leaves. Over all
  *			 tasks the sum is 0.
  *	clock - task	 stolen by the hypervisor (and interrupts, with CONFIG_IRQ_TIME_ACCOUNTING)
  *	task - charged	 0, except for idle tasks, which are charged nothing
@@ -62,7 +62,8 @@ static void print(const char *load, const struct books_bpf *skel)
 
 		all.wall_ns += b.wall_ns;
 		all.clock_ns += b.clock_ns;
-		printf("%-8s %-7s %9llu stays, charged %9.1f ms, wall %+8.3f ms (%+.2f %%): waking %+8.3f, stolen %+7.3f, rest "
+		printf("%-8s %-7s %9llu stays, charged %9.1f ms, wall %+8.3f ms (%+.2f %%): waking %+8.3f, stolen "
+		       "%+7.3f, rest "
 		       "%+.3f; %.0f ns a stay, %llu unseen\n",
 		       i ? "" : load, names[i], (unsigned long long)b.stays, ms(b.charged_ns, 0),
 		       ms(b.wall_ns, b.charged_ns), share, ms(b.wall_ns, b.clock_ns), ms(b.clock_ns, b.task_ns),

@@ -223,7 +223,8 @@ static void report(const char *name, const struct result *r, const char *verdict
 	       (unsigned long long)r->calls, (double)r->calls * 1e9 / (double)r->took_ns, (unsigned long long)decoded,
 	       (unsigned long long)r->kernel.lost[TTMON_EV_COPY], verdict, (unsigned long long)r->acc.late,
 	       (unsigned long long)r->acc.arena_full);
-	printf("  reader: ratio %.3f of one CPU, %.0f ns an event; longest gap between drains %.1f ms, held back %llu times; "
+	printf("  reader: ratio %.3f of one CPU, %.0f ns an event; longest gap between drains %.1f ms, held back %llu "
+	       "times; "
 	       "at most %llu calls at once\n",
 	       (double)r->cpu_ns / (double)r->took_ns, (double)r->cpu_ns / (double)decoded,
 	       (double)r->last.longest_gap_ns / 1e6, (unsigned long long)r->last.stalls, (unsigned long long)r->burst);

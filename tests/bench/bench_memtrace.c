@@ -210,7 +210,8 @@ static void write_text(struct trace *t)
 	t->text = (uint64_t)fprintf(
 		f,
 		"------------- NVBit (NVidia Binary Instrumentation Tool v1.7.6) Loaded --------------\n"
-		"MEMTRACE: CTX 0x%016lx - LAUNCH - Kernel pc 0x00007f3c2fa00000 - Kernel name %s(float const*, int) - grid launch id 0 - grid size "
+		"MEMTRACE: CTX 0x%016lx - LAUNCH - Kernel pc 0x00007f3c2fa00000 - Kernel name %s(float const*, int) - "
+		"grid launch id 0 - grid size "
 		"1048576,1,1 - block size 256,1,1 - nregs 16 - shmem 0 - cuda stream id 0\n",
 		(unsigned long)t->dict.dict.launches[0].ctx, t->name);
 	t->text += print(t, t->nr_text, f);
@@ -517,7 +518,8 @@ int main(void)
 		plain = size_of(t->own);
 		measure(t, on_records, ARRAY_SIZE(on_records));
 		measure(t, on_text, ARRAY_SIZE(on_text) - !!i);
-		printf("  %-10s own stream: %.2f bytes a record, %.2f %% of the text%s; with the order of arrival %.2f, %.2f %%\n",
+		printf("  %-10s own stream: %.2f bytes a record, %.2f %% of the text%s; with the order of arrival "
+		       "%.2f, %.2f %%\n",
 		       t->name, (double)plain / (double)t->n, 100 * (double)plain / (double)t->n / per_line,
 		       i < 3 && (double)plain * 100 >= per_line * (double)t->n ? " MISSED" : "",
 		       (double)order / (double)t->n, 100 * (double)order / (double)t->n / per_line);

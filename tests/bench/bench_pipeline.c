@@ -255,7 +255,8 @@ int main(void)
 	p = median(pipeline_ns, ROUNDS);
 	q = median(sort_ns, ROUNDS);
 	printf("slots: %.1f ns/event, qsort %.1f ns/event, ratio %.2f\n", s, q, s / q);
-	printf("pipeline: %.1f ns/event, qsort %.1f ns/event, ratio %.2f (goal: 100 ns, 1.00; decode and history %.1f ns)\n",
+	printf("pipeline: %.1f ns/event, qsort %.1f ns/event, ratio %.2f (goal: 100 ns, 1.00; decode and history %.1f "
+	       "ns)\n",
 	       p, q, p / q, p - s);
 	err = 0;
 out:

@@ -50,16 +50,15 @@ static void die(const char *what)
 /* Up to the allocations. */
 static void write_head(gzFile f)
 {
-	gzprintf(
-		f,
-		"{\"schema\":\"ttmon-db\",\"version\":1,\"capture\":{\"start_ns\":\"1\",\"end_ns\":\"900000000\"},"
-		"\"completeness\":{\"complete\":true},\"objects\":[{\"id\":1,\"path\":\"/opt/app\","
-		"\"build_id\":\"0102030405060708090a0b0c0d0e0f1011121314\"}],\"processes\":[{\"comm\":\"app\"}],\"sites\":[{}");
+	gzprintf(f, "{\"schema\":\"ttmon-db\",\"version\":1,\"capture\":{\"start_ns\":\"1\",\"end_ns\":\"900000000\"},"
+		    "\"completeness\":{\"complete\":true},\"objects\":[{\"id\":1,\"path\":\"/opt/app\","
+		    "\"build_id\":\"0102030405060708090a0b0c0d0e0f1011121314\"}],\"processes\":[{\"comm\":\"app\"}],"
+		    "\"sites\":[{}");
 	for (unsigned int i = 1; i <= SITES; i++)
-		gzprintf(
-			f,
-			",\n{\"id\":%u,\"frames\":[[1,\"0x%x\",\"f%u+0x1\"],[1,\"0x10\",\"g+0x2\"],[1,\"0x20\",\"main+0x3\"]]}",
-			i, 0x1000 + 16 * i, i);
+		gzprintf(f,
+			 ",\n{\"id\":%u,\"frames\":[[1,\"0x%x\",\"f%u+0x1\"],[1,\"0x10\",\"g+0x2\"],[1,\"0x20\","
+			 "\"main+0x3\"]]}",
+			 i, 0x1000 + 16 * i, i);
 	gzprintf(f, "],\"allocations\":[");
 }
 
@@ -325,7 +324,8 @@ int main(int argc, char **argv)
 	       (double)bytes / 1e6 / *m[RAW_GZ], *m[LOAD_GZ] / *m[RAW_GZ]);
 	printf("profile make: %zu entries in %.0f ms, load %.0f ms, ratio %.2f\n", totals.entries, *m[MAKE] * 1e3,
 	       *m[LOAD] * 1e3, *m[MAKE] / *m[LOAD]);
-	printf("profile lookup: %.0f ns found at once, %.0f ns by names, %.0f ns not found; hash table %.0f ns, ratio %.1f (goal: below 1 us)\n",
+	printf("profile lookup: %.0f ns found at once, %.0f ns by names, %.0f ns not found; hash table %.0f ns, ratio "
+	       "%.1f (goal: below 1 us)\n",
 	       *m[FOUND], *m[DEMOTED], *m[MISSED], *m[FLOOR], *m[FOUND] / *m[FLOOR]);
 	ttmon_hmap_fini(&map);
 	unlink(plain);

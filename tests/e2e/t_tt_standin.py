@@ -82,7 +82,7 @@ def symbols(gen):
 
 def rows():
     with open(os.path.join(TOP, "include/ttmon/tt_fns.h"), encoding="utf-8") as f:
-        found = re.findall(r'T\((\d+), (\w+), "(\S+)", (\w+),', f.read())
+        found = re.findall(r'T\((\d+), (\w+),[\s\\]+"(\S+)",[\s\\]+(\w+),', f.read())
     true(f"the table was not read: {len(found)} rows", len(found) > 60)
     return found
 

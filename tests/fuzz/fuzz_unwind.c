@@ -4,8 +4,8 @@
  * within its limits, with frames that lie where code is mapped; the same input has to give the same
  * result from the cache of rows. The file is one that is mapped too.
  *
- *	first 16 bytes: where the program counter is in the file, which pages were copied, registers, which byte of the file changes
- *	between the walks; then a copy of 256 bytes, repeated; then the file
+ *	first 16 bytes: where the program counter is in the file, which pages were copied, registers,
+ *	which byte of the file changes between the walks; then a copy of 256 bytes, repeated; then the file
  */
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -5,9 +5,11 @@
  * instructions, in hexadecimal.
  *
  *	hits check			loads a program and tries a link: "ok", or the first step that the kernel refuses
- *	hits count LIB < OFFSETS	"attached N", "refused OFFSET ERROR" for those that cannot be probed; then, for each further
- *					line of its input, "INDEX COUNT" for every offset that was hit, and "." at the end
- *	hits cost LIB NAME[:K]...	calls each function, which must do nothing and return, with zeros; one line each:
+ *	hits count LIB < OFFSETS	"attached N", "refused OFFSET ERROR" for those that cannot be probed;
+ *					then, for each further line of its input, "INDEX COUNT" for every offset
+ *					that was hit, and "." at the end
+ *	hits cost LIB NAME[:K]...	calls each function, which must do nothing and return, with zeros;
+ *					one line each:
  *					NAME bare=NS entry=NS entry+K=NS pair=NS pair+K=NS
  *
  * The offsets of `count` are on the first line of its input, with blanks between them.

@@ -426,9 +426,9 @@ static void load_cupti(void)
 
 static void usage(void)
 {
-	fprintf(stderr,
-		"usage: memtrace [--how plain|graph|streams|contexts] [--zero-copy] [--hold MS] [--only GLOB] [--elements N] [--image PTX]\n"
-		"                [--times FILE [--repeat N]] [--cupti LIBRARY] | --list | --probe\n");
+	fprintf(stderr, "usage: memtrace [--how plain|graph|streams|contexts] [--zero-copy] [--hold MS] [--only GLOB] "
+			"[--elements N] [--image PTX]\n"
+			"                [--times FILE [--repeat N]] [--cupti LIBRARY] | --list | --probe\n");
 	exit(2);
 }
 

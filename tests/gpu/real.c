@@ -69,8 +69,10 @@ int main(void)
 	MUST(cudaFree(dev2));
 	MUST(cudaFree(managed));
 	MUST(cudaFree(NULL));
-	printf("{\"pid\":%d,\"addr\":\"0x%lx\",\"pins\":3,\"allocs\":6,\"frees\":6,\"failed\":2,\"transfers\":{\"h2d\":{\"pinned\":[4,%d],"
-	       "\"pageable\":[1,2000]},\"d2h\":{\"pinned\":[1,8000],\"pageable\":[1,50]},\"d2d\":{\"none\":[1,100]}}}\n",
+	printf("{\"pid\":%d,\"addr\":\"0x%lx\",\"pins\":3,\"allocs\":6,\"frees\":6,\"failed\":2,"
+	       "\"transfers\":{\"h2d\":{\"pinned\":[4,%d],"
+	       "\"pageable\":[1,2000]},\"d2h\":{\"pinned\":[1,8000],\"pageable\":[1,50]},\"d2d\":{\"none\":[1,"
+	       "100]}}}\n",
 	       getpid(), (unsigned long)(uintptr_t)host, 1000 + 4000 + 200 * 16 + 25);
 	return 0;
 }

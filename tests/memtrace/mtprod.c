@@ -3,7 +3,8 @@
  * mtprod.c: a program that uses a GPU, as `ttmon memtrace record` sees it: it opens channels through
  * the socket in TTMON_MEMTRACE_SOCKET and writes the data that its argument selects.
  *
- *	ok N STATUS	N accesses of a kernel "copy", each unit stride and stride 64 in turn; a kernel without PTX; ends with STATUS
+ *	ok N STATUS	N accesses of a kernel "copy", each unit stride and stride 64 in turn; a
+ *			kernel without PTX; ends with STATUS
  *	agg N		sums for N accesses of one instruction
  *	kill N		N accesses, then SIGKILL
  *	late N		ends at once; a child of it writes N accesses 0.3 s later

@@ -6,8 +6,8 @@
  *
  *   higher   a coroutine yields in a copy to the main stack, which is above its own, and which copies
  *            and allocates meanwhile
- *   lower    the main stack yields in a copy to a coroutine, which yields back in a copy of its own; the
- *            copies return in that order
+ *   lower    the main stack yields in a copy to a coroutine, which yields back in a copy of its own;
+ *            the copies return in that order
  *   thread   a coroutine yields in a copy, and another thread continues it
  *   below    the same; the stack that it yields to is a thread's, directly above its own, in the same
  *            mapping

@@ -144,7 +144,8 @@ int main(int argc, char **argv)
 	 * pins: HostAlloc, AllocHost, Register, host pool, host VMM. allocs: those, managed, dev, dev2,
 	 * pitched, device pool, device VMM.
 	 */
-	printf("{\"pid\":%d,\"range\":\"0x%llx\",\"device\":1,\"pins\":5,\"allocs\":11,\"frees\":10,\"kernels\":1,\"transfers\":{"
+	printf("{\"pid\":%d,\"range\":\"0x%llx\",\"device\":1,\"pins\":5,\"allocs\":11,\"frees\":10,\"kernels\":1,"
+	       "\"transfers\":{"
 	       "\"h2d\":{\"pinned\":[4,%d]},\"d2h\":{\"pinned\":[4,%d]},\"d2d\":{\"none\":[2,10007]}}}\n",
 	       getpid(), range, 1 + 10 + 20000 + 16000, 100 + 1000 + 30000 + 3200);
 	return 0;

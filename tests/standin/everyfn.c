@@ -39,7 +39,8 @@ int main(void)
 	every_driver();
 #endif
 	fclose(book);
-	printf("{\"pid\":%d,\"calls\":[%s],\"d2d\":[%lu,%lu],\"kernels\":%lu,\"graphs\":%lu,\"graph_copies\":%lu,\"captured\":%lu}\n",
+	printf("{\"pid\":%d,\"calls\":[%s],\"d2d\":[%lu,%lu],\"kernels\":%lu,\"graphs\":%lu,\"graph_copies\":%lu,"
+	       "\"captured\":%lu}\n",
 	       getpid(), text, every.d2d, every.d2d_bytes, every.kernels, every.graphs, every.graph_copies,
 	       every.captured);
 	free(text);

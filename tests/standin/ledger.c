@@ -272,7 +272,8 @@ static int print_books(const char *path)
 	for (int i = 0; i <= opt.threads; i++) {
 		for (struct rec *r = threads[i].recs; r; r = r->next) {
 			fprintf(f,
-				"%s\n{\"addr\":\"0x%lx\",\"size\":%lu,\"method\":\"%s\",\"fn\":\"%s\",\"order\":%lu,\"device\":%d,\"freed\":%s",
+				"%s\n{\"addr\":\"0x%lx\",\"size\":%lu,\"method\":\"%s\",\"fn\":\"%s\",\"order\":%lu,"
+				"\"device\":%d,\"freed\":%s",
 				comma, r->addr, r->size, method_names[r->method], fn_names[r->fn], r->order, r->device,
 				r->freed ? "true" : "false");
 			print_moved(f, r->moved);

@@ -4,8 +4,8 @@
  * an unpinned buffer and ends with a checkpoint, at which live advice is followed: the buffer is
  * pinned in place. Prints one line of JSON.
  *
- *	libttmon_live [-w] SOCKET	-w: prints "ready PID" first, then waits for a line; uses a new buffer every
- *					EPOCH steps, since the kind of a buffer that is older than the daemon's
+ *	libttmon_live [-w] SOCKET	-w: prints "ready PID" first, then waits for a line; uses a new
+ *					buffer every EPOCH steps, since the kind of a buffer that is older than the daemon's
  *					probes is unknown
  */
 #include <stdio.h>
@@ -102,7 +102,8 @@ int main(int argc, char **argv)
 	ttmon_advisor_get_stats(adv, &st);
 	ttmon_advisor_close(adv);
 	TTMON_FREE(buffer);
-	printf("{\"pid\":%d,\"alone\":%d,\"traced\":%d,\"traced_ms\":%.1f,\"steps\":%u,\"pinned_at\":%u,\"others\":%u,\"outside\":%d,\"lines\":%llu,"
+	printf("{\"pid\":%d,\"alone\":%d,\"traced\":%d,\"traced_ms\":%.1f,\"steps\":%u,\"pinned_at\":%u,\"others\":%u,"
+	       "\"outside\":%d,\"lines\":%llu,"
 	       "\"connects\":%llu}\n",
 	       getpid(), alone, traced, t, step - 1, pinned_at, others, outside, (unsigned long long)st.live_lines,
 	       (unsigned long long)st.connects);

@@ -3,8 +3,9 @@
  * libttmon_programs.c: receives runs of programs (ttmon_program_subscribe()), and prints "ready PID"
  * when it has subscribed.
  *
- *	libttmon_programs [-c] [-p PID] SOCKET	-c: counts them; else each is a line of JSON. For each line read it prints its
- *						statistics; at the end of the input it unsubscribes and prints them once more.
+ *	libttmon_programs [-c] [-p PID] SOCKET	-c: counts them; else each is a line of JSON.
+ *						For each line read it prints its statistics; at the
+ *						end of the input it unsubscribes and prints them again.
  */
 #include <inttypes.h>
 #include <stdio.h>

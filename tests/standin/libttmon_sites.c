@@ -157,7 +157,8 @@ int main(int argc, char **argv)
 			if (b->hot && cudaMemcpy(device, b->p, b->size, cudaMemcpyHostToDevice))
 				return 4;
 	ttmon_advisor_get_stats(adv, &st);
-	printf("{\"pid\":%d,\"asked\":%u,\"lookups\":%llu,\"wrong\":%u,\"none\":%u,\"order\":%u,\"names\":%u,\"site\":%u,\"exact\":%u,"
+	printf("{\"pid\":%d,\"asked\":%u,\"lookups\":%llu,\"wrong\":%u,\"none\":%u,\"order\":%u,\"names\":%u,"
+	       "\"site\":%u,\"exact\":%u,"
 	       "\"peak_pin_bytes\":%llu}\n",
 	       getpid(), asked, (unsigned long long)st.lookups, wrong, match[TTMON_MATCH_NONE],
 	       match[TTMON_MATCH_ORDER], match[TTMON_MATCH_NAMES], match[TTMON_MATCH_SITE], match[TTMON_MATCH_EXACT],

@@ -11,7 +11,8 @@
  *	spin	N children, each pinned to a CPU of its own, that never sleep
  *	nice	two children pinned to CPU 0, at nice 0 and nice 5
  *	sleep	N children that work 2 ms and sleep 2 ms
- *	switch	a pair of threads pinned to each CPU that wake each other through pipes (N pairs, 0: one a CPU)
+ *	switch	a pair of threads pinned to each CPU that wake each other through pipes (N pairs,
+ *		0: one a CPU)
  *	paced	the same, in bursts each millisecond that make N switches a second in all
  *	forks	N children, eight at a time, each does a little work; SECONDS is ignored
  *	threads	one child with N threads that never sleep

@@ -106,7 +106,8 @@ void report(const char *extra, ...)
 			printf("%s\"%s\":[%lu,%lu]", m ? "," : "", mems[m], book.copies[d][m], book.bytes[d][m]);
 		printf("}");
 	}
-	printf("},\"allocs\":%lu,\"frees\":%lu,\"pins\":%lu,\"kernels\":%lu,\"graphs\":%lu,\"graph_copies\":%lu,\"captured\":%lu,"
+	printf("},\"allocs\":%lu,\"frees\":%lu,\"pins\":%lu,\"kernels\":%lu,\"graphs\":%lu,\"graph_copies\":%lu,"
+	       "\"captured\":%lu,"
 	       "\"failed\":%lu}\n",
 	       book.allocs, book.frees, book.pins, book.kernels, book.graphs, book.graph_copies, book.captured,
 	       book.failed);

@@ -434,7 +434,8 @@ static void book(void)
 		if (!b->p)
 			continue;
 		fprintf(replies,
-			"%s{\"name\":\"%s\",\"what\":\"%s\",\"addr\":%lu,\"size\":%lu,\"made\":%lu,\"pinned\":%lu,\"unpinned\":%lu,"
+			"%s{\"name\":\"%s\",\"what\":\"%s\",\"addr\":%lu,\"size\":%lu,\"made\":%lu,\"pinned\":%lu,"
+			"\"unpinned\":%lu,"
 			"\"freed\":%lu,\"asked\":%d,\"host\":%d,\"copies\":[%s]}",
 			comma, b->name, whats[b->what], (unsigned long)b->p, b->size, b->made, b->pinned, b->unpinned,
 			b->freed, b->asked, b->host, b->log ? b->log : "");
@@ -443,7 +444,8 @@ static void book(void)
 	fprintf(replies, "],\"blocks\":[");
 	for (int i = 0; i < nr_blocks; i++)
 		fprintf(replies,
-			"%s{\"addr\":%lu,\"size\":%lu,\"registered\":%s,\"made\":%lu,\"freed\":%lu,\"copies\":%lu,\"bytes\":%lu}",
+			"%s{\"addr\":%lu,\"size\":%lu,\"registered\":%s,\"made\":%lu,\"freed\":%lu,\"copies\":%lu,"
+			"\"bytes\":%lu}",
 			i ? "," : "", (unsigned long)blocks[i].p, blocks[i].size,
 			blocks[i].registered ? "true" : "false", blocks[i].made, blocks[i].freed, blocks[i].copies,
 			blocks[i].bytes);

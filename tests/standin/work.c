@@ -12,28 +12,32 @@
  * allocation the real program makes is one cudaHostAlloc() here, of the size of the tensor: what a
  * caching allocator makes of that is what is to be compared.
  *
- * train    PyTorch's DataLoader with pin_memory: batch_size 8, num_workers 16, prefetch_factor 8 (pytorch#97432), so that up to 128 batches lie pinned and
- *          wait; a batch is 8 images of 3 x 224 x 224 float32, as in PyTorch's ImageNet example, and 8
- *          labels of 8 bytes.
- * serve    vLLM's model runner (0.x): in each step, tensors of a size that follows the batch are pinned and sent: tokens, positions and slots (8 bytes for each
- *          token), lengths (4 bytes for each sequence), block tables (4 bytes for each block of 16
- *          tokens of the longest, for each sequence). Up to 128 sequences, 2048 tokens a step
- *          (max_num_seqs, max_num_batched_tokens), at most 4096 tokens a sequence; two steps are under
- *          way at a time.
- * offload  DeepSpeed ZeRO-Offload with offload_optimizer.pin_memory, the tutorial's 10-billion-parameter GPT-2 (hidden size 4096, 50 layers, 12 h^2 parameters
- *          each). Per parameter: 2 bytes of gradient come from the device in each step, 2 bytes of
- *          fp16 parameter go back; 4 + 4 + 4 bytes of fp32 parameter, momentum and variance are used
- *          by the CPU alone, pinned as well: the large cold cache.
- * kvcache  vLLM's KV offloading (vllm#53042): 24 tensors of 2053 blocks of 1,089,536 bytes each, one for each layer; a request that hits loads one block of each.
- * churn    torchvision's detection reference, evaluating with pin_memory: batch_size 2, 4 workers, prefetch_factor 2: 8 batches wait. An image is 3 x 800 x W float32, W from
- *          800 to 1333; its target has N masks of 800 x W bytes, boxes and labels, N geometric with a
- *          mean of 7.7 (COCO). All are pinned, images alone go to the device.
+ * train    PyTorch's DataLoader with pin_memory: batch_size 8, num_workers 16, prefetch_factor 8
+ *          (pytorch#97432), so that up to 128 pinned batches wait. A batch is 8 images of 3 x 224 x
+ *          224 float32, as in PyTorch's ImageNet example, and 8 labels of 8 bytes.
+ * serve    vLLM's model runner (0.x): in each step, tensors whose size follows the batch are pinned
+ *          and sent: tokens, positions and slots (8 bytes for each token), lengths (4 bytes for each
+ *          sequence), block tables (4 bytes for each block of 16 tokens of the longest, for each
+ *          sequence). Up to 128 sequences, 2048 tokens a step (max_num_seqs,
+ *          max_num_batched_tokens), at most 4096 tokens a sequence; two steps run at a time.
+ * offload  DeepSpeed ZeRO-Offload with offload_optimizer.pin_memory, the tutorial's GPT-2 of 10
+ *          billion parameters (hidden size 4096, 50 layers, 12 h^2 parameters each). In each step
+ *          2 bytes of gradient for each parameter come from the device, and 2 bytes of fp16
+ *          parameter go back. 4 + 4 + 4 bytes of fp32 parameter, momentum and variance are used by
+ *          the CPU alone and are pinned as well: the large cold cache.
+ * kvcache  vLLM's KV offloading (vllm#53042): 24 tensors, one for each layer, of 2053 blocks of
+ *          1,089,536 bytes each; a request that hits loads one block of each tensor.
+ * churn    torchvision's detection reference, evaluating with pin_memory: batch_size 2, 4 workers,
+ *          prefetch_factor 2: 8 batches wait. An image is 3 x 800 x W float32, W from 800 to 1333;
+ *          its target has N masks of 800 x W bytes, boxes and labels. N is geometric with a mean of
+ *          7.7 (COCO). All are pinned, images alone go to the device.
  *
- * blocks   a caching allocator seen from outside (PyTorch's): 64 blocks of powers of two, 64 KiB to 32 MiB, all from one call site; half of them are sent
- *          in each step, the others never, and which comes when is another order in each course.
- * grow     a warm-up of the sequence length: each step pins tokens, masks and targets of a batch for one step; the batch grows to sixteen times its first size
- *          over the first half of the run, by another path in each course, and stays there. The masks
- *          are never sent.
+ * blocks   a caching allocator seen from outside (PyTorch's): 64 blocks of powers of two, 64 KiB to
+ *          32 MiB, all from one call site. Half of them are sent in each step, the others never; the
+ *          order differs in each course.
+ * grow     a warm-up of the sequence length: each step pins tokens, masks and targets of a batch for
+ *          one step. The batch grows to sixteen times its first size over the first half of the run,
+ *          by another path in each course, and stays there. The masks are never sent.
  *
  * --times N: sizes of 64 KiB and more are N times as large.
  *
@@ -553,7 +557,8 @@ int main(int argc, char **argv)
 	}
 	if (!run) {
 		fprintf(stderr,
-			"usage: work train|serve|offload|kvcache|churn|blocks|grow [--seed N] [--times N] [--shift K] [--step-us N]\n");
+			"usage: work train|serve|offload|kvcache|churn|blocks|grow [--seed N] [--times N] [--shift K] "
+			"[--step-us N]\n");
 		return 2;
 	}
 	check(cudaStreamCreate(&stream), "cudaStreamCreate");

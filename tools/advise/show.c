@@ -345,7 +345,7 @@ static bool is_in_list(const char *list, const char *name, size_t len)
 	return false;
 }
 
-/* Functions whose memory is to be unpinned, "a,b", each once; "": none has a name that stands for itself. */
+/* Functions whose memory is to be unpinned, "a,b", each once; "": none has a name of its own. */
 static const char *unpin_names(char *buf, size_t n, const struct ttmon_advise_sites *sites)
 {
 	size_t at = 0;

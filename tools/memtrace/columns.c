@@ -117,11 +117,13 @@ static double ratio(uint64_t a, uint64_t b)
 	X("efficiency", "EFF", SHARE, T | C | J, "as asked for", V_REAL(ttmon_mt_efficiency(of, requested))) \
 	X("efficiency_unique", NULL, SHARE, J, "of distinct bytes", V_REAL(ttmon_mt_efficiency(of, false))) \
 	X("efficiency_requested", NULL, SHARE, J, "of requested bytes", V_REAL(ttmon_mt_efficiency(of, true))) \
-	X("sectors_per_request", "SECT/REQ", PLAIN, T | J, NULL, V_REAL(s->sectors ? ratio(s->sectors, s->requests) : -1)) \
+	X("sectors_per_request", "SECT/REQ", PLAIN, T | J, NULL, \
+	  V_REAL(s->sectors ? ratio(s->sectors, s->requests) : -1)) \
 	X("lines_per_request", "LINES", PLAIN, T | J, NULL, V_REAL(s->sectors ? ratio(s->lines, s->requests) : -1)) \
 	X("lanes_per_request", "LANES", PLAIN, T | J, "a ? in the text: some are inferred", \
 	  V_ABOUT(ratio(s->lanes, s->requests), s->inferred ? "?" : NULL)) \
-	X("wavefronts_per_request", "WAVES/REQ", PLAIN, T | J, NULL, V_REAL(s->waves ? ratio(s->waves, s->requests) : -1)) \
+	X("wavefronts_per_request", "WAVES/REQ", PLAIN, T | J, NULL, \
+	  V_REAL(s->waves ? ratio(s->waves, s->requests) : -1)) \
 	X("class", NULL, PLAIN, C | J, "of most requests", V_NAME(part > 0 ? ttmon_mt_class_name(class) : NULL)) \
 	X("class_share", NULL, SHARE, C | J, NULL, V_REAL(part > 0 ? part : -1)) \
 	X("classes", NULL, PLAIN, J, "requests of each", V_PARTS(CLASSES, s->classes)) \
@@ -271,7 +273,8 @@ static char *context(const struct ttmon_mt_launch *l)
 	X("described", NULL, PLAIN, J, "the trace names it", V_BOOL(known && !(l->flags & TTMON_MT_LAUNCH_MADE_UP))) \
 	X("graph", NULL, PLAIN, J, "launched by a graph", V_BOOL(!!(l->flags & TTMON_MT_LAUNCH_GRAPH))) \
 	X("sampled", NULL, PLAIN, J, "not all blocks", V_BOOL(!!(l->flags & TTMON_MT_LAUNCH_SAMPLED))) \
-	X("all_requests", "REQUESTS", PLAIN, T, "of all spaces", V_NUM(g->requests + s->requests + row->local.requests)) \
+	X("all_requests", "REQUESTS", PLAIN, T, "of all spaces", \
+	  V_NUM(g->requests + s->requests + row->local.requests)) \
 	X("all_sectors", "SECTORS", PLAIN, T, "of global and local memory", V_NUM(g->sectors + row->local.sectors)) \
 	X("efficiency", "EFF", SHARE, T, "of global memory", V_REAL(ttmon_mt_efficiency(g, r->args->requested))) \
 	X("distinct_sectors", NULL, PLAIN, C | J, "of global memory", V_NUM(row->sectors)) \
@@ -383,7 +386,8 @@ static char *widths_text(const struct ttmon_mt_kernel_row *k, uint64_t all)
 	X("mix", NULL, PLAIN, C | J, "requests by space and kind; CSV has a column each", V_PARTS(MIX, k)) \
 	X("widths", NULL, PLAIN, C | J, "requests by bytes a lane; CSV has a column each", V_PARTS(WIDTHS, k)) \
 	X("bytes_a_lane", "<WIDTHS", PLAIN, T, NULL, V_OWNED(widths_text(k, all))) \
-	X("efficiency", "EFF", SHARE, T, "of global memory", V_REAL(ttmon_mt_efficiency(&k->sums, r->args->requested))) \
+	X("efficiency", "EFF", SHARE, T, "of global memory", \
+	  V_REAL(ttmon_mt_efficiency(&k->sums, r->args->requested))) \
 	X("name", "<KERNEL", PLAIN, T, NULL, V_OWNED(ttmon_mt_short_name(k->kernel))) \
 	X("global", NULL, PLAIN, J, "sums", V_PARTS(SUMS, &k->sums)) \
 	X("", NULL, PLAIN, C, NULL, V_PARTS(SUMS, &k->sums))
@@ -454,7 +458,8 @@ static const char *use_of(const struct ttmon_mt_buffer_row *b)
 	X("addr", NULL, PLAIN, C | J, NULL, V_ADDR(true, b->addr)) \
 	X("size", "SIZE", SIZE, T | C | J, NULL, V_NUM(b->size)) \
 	X("memory", "<MEMORY", PLAIN, T | C | J, "? and # in the text: ambiguous, by_order", \
-	  V_NAMED(ttmon_mt_mem_name(a ? a->mem : TTMON_MT_MEM_UNKNOWN), b->ambiguous ? "?" : b->by_order ? "#" : NULL)) \
+	  V_NAMED(ttmon_mt_mem_name(a ? a->mem : TTMON_MT_MEM_UNKNOWN), \
+		  b->ambiguous ? "?" : b->by_order ? "#" : NULL)) \
 	X("id", NULL, PLAIN, C, "of the allocation", V_TEXT(a ? a->id : NULL)) \
 	X("name", NULL, PLAIN, C, "of the allocation", V_TEXT(a ? a->name : NULL)) \
 	X("call_site", NULL, PLAIN, C, "of the allocation", V_TEXT(a ? a->site : NULL)) \
@@ -474,7 +479,8 @@ static const char *use_of(const struct ttmon_mt_buffer_row *b)
 	X("use", NULL, PLAIN, J, "read, write, both", V_NAME(use_of(b))) \
 	X("access", "<USE", PLAIN, T, "RO, WO, RW: only read, only written, both", V_NAME(ttmon_mt_buffer_use(b))) \
 	X("ambiguous", NULL, PLAIN, J, "another allocation had these addresses too", V_BOOL(b->ambiguous)) \
-	X("by_order", NULL, PLAIN, J, "several allocations had these addresses, and the number of the launch decided", V_BOOL(b->by_order)) \
+	X("by_order", NULL, PLAIN, J, "several allocations had these addresses, and the number of the launch " \
+				      "decided", V_BOOL(b->by_order)) \
 	X("worst_sites", NULL, PLAIN, J, \
 	  "at most eight of the sites that access it, those with the largest possible savings; sites: their number", \
 	  V_WORST(row)) \

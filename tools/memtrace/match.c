@@ -14,7 +14,9 @@
 static int compare(const struct ttmon_mt_diff_item *a, const struct ttmon_mt_diff_item *b,
 		   enum ttmon_mt_how_matched how)
 {
-	int c = strcmp(a->site->kernel, b->site->kernel) ?: (int)a->row->space - b->row->space ?: (int)a->row->kind - b->row->kind;
+	int c = strcmp(a->site->kernel, b->site->kernel) ?: (int)a->row->space - b->row->space;
+
+	c = c ?: (int)a->row->kind - b->row->kind;
 
 	if (!c && how != TTMON_MT_HOW_SOURCE && how != TTMON_MT_HOW_KIND)
 		c = strcmp(a->site->opcode, b->site->opcode);
@@ -184,7 +186,9 @@ static int by_change(const void *pa, const void *pb)
 	double x = a->change < 0 ? -a->change : a->change, y = b->change < 0 ? -b->change : b->change;
 	const struct ttmon_mt_diff_item *ia = a->a ? a->a : a->b, *ib = b->a ? b->a : b->b;
 
-	return (x < y) - (x > y) ?: (a->verdict == TTMON_MT_SAME) - (b->verdict == TTMON_MT_SAME) ?: (!a->a) - (!b->a) ?: (ia > ib) - (ia < ib);
+	int c = (x < y) - (x > y) ?: (a->verdict == TTMON_MT_SAME) - (b->verdict == TTMON_MT_SAME);
+
+	return c ?: (!a->a) - (!b->a) ?: (ia > ib) - (ia < ib);
 }
 
 static size_t make_pairs(struct ttmon_mt_diff_side *a, struct ttmon_mt_diff_side *b, struct ttmon_mt_diff_pair *pairs)

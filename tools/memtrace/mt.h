@@ -13,9 +13,11 @@ extern const struct ttmon_cli_cmd ttmon_mt_cmd_diff;	/* diff.c */
 extern const struct ttmon_cli_cmd ttmon_mt_cmd_record;	/* record.c: runs a program with libttmon-memtrace.so */
 extern const struct ttmon_cli_cmd ttmon_mt_cmd_view;	/* view.c: makes a page */
 
-#define TTMON_MT_REPORT_ABOUT                                                                                                    \
-	"Shows what the memory accesses of GPU kernels cost, instruction by instruction. FILE is a trace of NVBit's mem_trace\n" \
-	"(text or raw records), of Accel-Sim's tracer, or of ttmon (NAME.ttmt), plain, .gz or .zst. Standard input is read\n"    \
+#define TTMON_MT_REPORT_ABOUT                                                                                        \
+	"Shows what the memory accesses of GPU kernels cost, instruction by instruction. FILE is a trace of "        \
+	"NVBit's mem_trace\n"                                                                                        \
+	"(text or raw records), of Accel-Sim's tracer, or of ttmon (NAME.ttmt), plain, .gz or .zst. Standard input " \
+	"is read\n"                                                                                                  \
 	"as it arrives: app 2>&1 | ttmon memtrace -"
 int ttmon_mt_run_report(const struct ttmon_cli *cli, void *args); /* its run function */
 

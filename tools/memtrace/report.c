@@ -50,9 +50,9 @@ static int by_sectors(const void *pa, const void *pb)
 	const struct ttmon_mt_launch_row *a = *(const struct ttmon_mt_launch_row *const *)pa,
 					 *b = *(const struct ttmon_mt_launch_row *const *)pb;
 
-	return descending(a->global.sectors + a->local.sectors, b->global.sectors + b->local.sectors) ?:
-	       descending(a->shared.waves, b->shared.waves)					      ?:
-															     (a > b) - (a < b);
+	int c = descending(a->global.sectors + a->local.sectors, b->global.sectors + b->local.sectors);
+
+	return c ?: descending(a->shared.waves, b->shared.waves) ?: (a > b) - (a < b);
 }
 
 static uint64_t requests_of(const struct ttmon_mt_kernel_row *k)

@@ -364,7 +364,8 @@ void ttmon_slots_sum_print(struct ttmon_slots_sum *s, const struct ttmon_slots_v
 	if (v->opts->form == TTMON_SLOTS_TABLE)
 		table_head(&v->seen);
 	else if (v->opts->form == TTMON_SLOTS_CSV)
-		puts("pid,start_ns,comm,class,slots,first_ms,last_ms,cpu_ns,switches,cycles,instructions,llc_misses,llc_references,"
+		puts("pid,start_ns,comm,class,slots,first_ms,last_ms,cpu_ns,switches,cycles,instructions,llc_misses,"
+		     "llc_references,"
 		     "llc_bytes_peak,mbm_total,mbm_local,copies,copy_bytes,pinned_bytes_peak,at_least");
 	for (size_t i = 0; i < s->nr; i++) {
 		if (v->opts->top && s->procs[i].sum.cls != TTMON_ROW_IDLE && shown++ >= v->opts->top)

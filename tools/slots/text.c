@@ -43,10 +43,12 @@ static void put_sum(const struct ttmon_slot *s, uint32_t need, uint64_t value, b
 void ttmon_slots_csv_head(const struct ttmon_slots_view *v)
 {
 	if (v->opts->by_slot)
-		puts("slot,ms,cpus,user_ns,kernel_ns,idle_ns,missing_ns,rows,events,late,dropped,kernel_lost,allocs,frees,copies,"
+		puts("slot,ms,cpus,user_ns,kernel_ns,idle_ns,missing_ns,rows,events,late,dropped,kernel_lost,allocs,"
+		     "frees,copies,"
 		     "copy_bytes,pinned_pages,tt_dispatches,tt_busy_ns,missed_before,flags,known,at_least");
 	else
-		puts("slot,ms,pid,start_ns,comm,class,rmid,cpu_ns,switches,cycles,instructions,llc_misses,llc_references,llc_bytes,"
+		puts("slot,ms,pid,start_ns,comm,class,rmid,cpu_ns,switches,cycles,instructions,llc_misses,"
+		     "llc_references,llc_bytes,"
 		     "mbm_total,mbm_local,rdt_ns,copies,copy_bytes,pinned_bytes,flags,at_least");
 }
 

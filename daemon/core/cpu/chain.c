@@ -7,8 +7,8 @@
  * the slots as they close. The cost of a close does not depend on how many slots the cross spans:
  *
  *	           |   no - 1    |     no      |   no + 1    |
- *	record   begin..last|...........................to|          cross.given: counted up to the last closed slot
- *	                           ^ known_ns                        time before known_ns is not taken again
+ *	record   begin..last|...........................to|  cross.given: counted up to the last slot
+ *	                           ^ known_ns                 time before known_ns is not taken again
  *
  * When a slot closes and the queue holds nothing for it, CPU_OPEN is taken instead: its rows, and the
  * task on the CPU up to the slot's end. The record that ends this comes later and begins where

@@ -10,7 +10,8 @@
  * the record says of it again is compared, not added. Time before the first slot that closes is not
  * accounted. In each slot
  *
- *	user_ns + kernel_ns + idle_ns + missing_ns = cpus * 1 ms + the parts of CPUs whose chains began or ended in it
+ *	user_ns + kernel_ns + idle_ns + missing_ns = cpus * 1 ms
+ *		+ the parts of CPUs whose chains began or ended in it
  *
  * and since the start, for ns, exactly and at any time (T: struct ttmon_cpu_totals):
  *

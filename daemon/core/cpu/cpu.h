@@ -8,8 +8,8 @@
  * last piece, so that sums are conserved. When a slot closes, a CPU whose chain does not reach its end
  * is extended by what CPU_OPEN said; time that neither covers is reported as missing, never as zero.
  *
- *	sum over rows of cpu_ns + missing_ns = CPUs x 1 ms		(each full slot, exactly)
- *	accounted by records = put into slots + late + unplaced		(ttmon_cpu_totals, each of ns and the counters)
+ *	sum over rows of cpu_ns + missing_ns = CPUs x 1 ms	(each full slot, exactly)
+ *	accounted by records = put into slots + late + unplaced	(ttmon_cpu_totals: ns and counters)
  *
  * Time of a slot that has closed is never added again: what comes too late is counted apart (late_ns).
  * Counters that come late, as those of a long run whose slots were closed by extension do, go into the

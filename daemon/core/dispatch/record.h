@@ -11,7 +11,7 @@
  *   32     chip u32          cycle offset i64        kernels {ptr, count} or vector
  *   40     kernels vector    error ns i64
  *   48                       kernels {ptr, count}    queue u32, stream u32, or the end
- *   56                                               in records of 72 and 80 bytes: sequence, schema, type, losses
+ *   56     in records of 72 and 80 bytes: sequence, schema, type, losses
  *
  * Source: tt-metal, experimental/realtime_profiler.hpp of 2026. No record names its layout, and gaps
  * hold arbitrary bytes. So each (process, library) has a judge that examines several records: chips

@@ -4,7 +4,7 @@
  *
  *   history.c    life, hooks, time                  recs.c     records: made, ended, dropped
  *   transfers.c  transfers and their sums           counts.c   counters that only grow
- *   procs.c      processes, launches, errors        siteq.c    call sites, in event order, some time later
+ *   procs.c      processes, launches, errors        siteq.c    call sites, in event order, later
  *   unwound.c    stacks found in copies of the stack
  *   calls.c      alloc, free, hint, reset           pins.c     pinned pages, bytes, peaks
  *   mappings.c   mmap, munmap, mremap, brk, lists   extents.c  pieces of mappings not seen to be made

@@ -14,8 +14,8 @@
  *	keep	the last line of the allocation no longer holds
  *
  * Hysteresis: a line is only written if it differs from the last one of the allocation. Time alone
- * never takes back `pin`. After an `unpin` or `cold` that a transfer proved wrong (`keep`), the next one
- * takes twice as long, up to 64 times.
+ * never takes back `pin`. After an `unpin` or `cold` that a transfer proved wrong (`keep`), the next
+ * one takes twice as long, up to 64 times.
  */
 #ifndef TTMON_LIVE_H
 #define TTMON_LIVE_H

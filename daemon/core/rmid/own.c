@@ -19,8 +19,8 @@
  * is inserted at its place among the events, and all events are applied again. It changes the past
  * before the newer events, never the present owner.
  *
- *	in order     ALLOC P . . . . . . . . . . ALLOC Q              P until ALLOC Q, Q from then on
- *	then late    ALLOC P . . . FREE . . . . .ALLOC Q              P until FREE, then none, Q from ALLOC Q on
+ *	in order     ALLOC P . . . . . . . . . . ALLOC Q     P until ALLOC Q, Q from then on
+ *	then late    ALLOC P . . . FREE . . . . .ALLOC Q     P until FREE, then none, Q from ALLOC Q on
  *
  * Names are those at the allocation; a process that execs has its new name in core/cpu.
  */

@@ -9,9 +9,12 @@
  * before it is closed. They are queued, and a slot that closes takes its part of each interval between
  * two readings of an RMID in a domain:
  *
- *	readings   a----------------------b            bytes of [a, b) = difference of the counters (width, scale)
- *	slots      |   S   |  S+1  |  S+2  |            S takes floor(bytes * (end(S) - a) / (b - a)) - taken so far,
- *	owners     P P P P - - Q Q Q Q Q Q              each part goes to the RMID's owners then, in proportion to time
+ *	readings   a----------------------b     bytes of [a, b) = difference of the counters
+ *						(width, scale)
+ *	slots      |   S   |  S+1  |  S+2  |     S takes floor(bytes * (end(S) - a) / (b - a)) less
+ *						what was taken so far;
+ *	owners     P P P P - - Q Q Q Q Q Q       each part goes to the RMID's owners then, in
+ *						proportion to time
  *
  * so that the parts add up to the whole exactly. What lies in slots that were closed before the
  * reading came goes into the oldest open one. An interval never goes across an allocation: the first

@@ -2,11 +2,11 @@
 /*
  * tt_int.h: shared by the files of core/tt; not included elsewhere.
  *
- *   tt.c        life, processes, chips, time             bufs.c      live buffers, sums and peaks
- *   ops.c       applies a Buffer's events                fallback.c  layouts, degraded mode, held events
- *   devs.c      devices, logical ids, meshes             `wants.c`   requests to the cold thread, spare probes
- *   views.c     the read side                            layout.c    fields of a Buffer
- *   cbs.c       circular buffers, by program             cores.c     what they cover, core by core
+ *   tt.c      life, processes, chips, time       bufs.c      live buffers, sums and peaks
+ *   ops.c     applies a Buffer's events          fallback.c  layouts, degraded mode, held events
+ *   devs.c    devices, logical ids, meshes       `wants.c`   requests to the cold thread, spare probes
+ *   views.c   the read side                      layout.c    fields of a Buffer
+ *   cbs.c     circular buffers, by program       cores.c     what they cover, core by core
  */
 #ifndef TTMON_TT_INT_H
 #define TTMON_TT_INT_H

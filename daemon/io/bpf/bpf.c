@@ -250,9 +250,9 @@ static int make_legacy(struct ttmon_bpf *b, char *why, size_t n)
 		return 0;
 	err = ttmon_uprobe_legacy_new(bpf_map__fd(b->skel->maps.legacy_cookies), &b->uprobes);
 	if (err == -EPERM)
-		snprintf(
-			why, n,
-			"this kernel has no uprobe_multi links, and tracefs is not mounted: mount -t tracefs tracefs /sys/kernel/tracing");
+		snprintf(why, n,
+			 "this kernel has no uprobe_multi links, and tracefs is not mounted: mount -t tracefs tracefs "
+			 "/sys/kernel/tracing");
 	else if (err)
 		snprintf(why, n, "this kernel has no uprobe_multi links, and tracefs cannot be used: %s",
 			 strerror(-err));
@@ -600,11 +600,11 @@ int ttmon_bpf_attach_prog(struct ttmon_bpf *b, enum ttmon_prog prog, char *why, 
 		b->attached[prog] = true;
 		return 0;
 	}
-	snprintf(
-		why, n, "cannot attach %s: %s%s", rows[prog].name, strerror(-err),
-		rows[prog].wanted == TTMON_WANTED_MMAP && err == -EPERM
-			? " (tracefs is not mounted, and to do without takes CAP_SYS_ADMIN: mount -t tracefs tracefs /sys/kernel/tracing, or --no-mmap)"
-			: "");
+	snprintf(why, n, "cannot attach %s: %s%s", rows[prog].name, strerror(-err),
+		 rows[prog].wanted == TTMON_WANTED_MMAP && err == -EPERM
+			 ? " (tracefs is not mounted, and to do without takes CAP_SYS_ADMIN: mount -t tracefs tracefs "
+			   "/sys/kernel/tracing, or --no-mmap)"
+			 : "");
 	return err;
 }
 

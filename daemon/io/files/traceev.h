@@ -12,7 +12,8 @@
  *                      (by name)              b, e: allocations, the viewer lays them out
  *                      "pinned bytes", ...    C: what is held
  *   Tenstorrent        each chip              X: program runs; a second track where runs overlap
- *   ttmon              each family            b, e: gaps, with reasons (counters stand still); i: what is missing
+ *   ttmon              each family            b, e: gaps, with reasons (counters stand still);
+ *                                             i: what is missing
  *
  * X slices of a track nest but never overlap otherwise: one that would is drawn as b, e instead. Times
  * are CLOCK_MONOTONIC in microseconds with three decimals. Events come in no order: viewers sort.

@@ -63,11 +63,14 @@ static const struct {
 	[TTMON_VMPINS_NOTHING] = { "nothing", "nothing is pinned" },
 	[TTMON_VMPINS_AGREES] = { "agrees", "the kernel contradicts nothing" },
 	[TTMON_VMPINS_NO_SHMEM] = { "no_shmem",
-				    "allocated pinned memory is not in RssShmem: this driver keeps it elsewhere, or is a stand-in" },
+				    "allocated pinned memory is not in RssShmem: this driver keeps it elsewhere, or "
+				    "is a stand-in" },
 	[TTMON_VMPINS_NO_FOLL_PIN] = { "no_foll_pin",
-				       "registered memory is not in nr_foll_pin: this driver pins in another way, or is a stand-in" },
+				       "registered memory is not in nr_foll_pin: this driver pins in another way, or "
+				       "is a stand-in" },
 	[TTMON_VMPINS_NEITHER] = { "neither",
-				   "the kernel knows nothing of it: this driver pins in another way, or is a stand-in" },
+				   "the kernel knows nothing of it: this driver pins in another way, or is a "
+				   "stand-in" },
 	[TTMON_VMPINS_UNKNOWN] = { "unknown", "this kernel does not count pinned pages" },
 };
 

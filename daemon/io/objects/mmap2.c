@@ -6,7 +6,8 @@
  * acquire), we move data_tail (written with release), both count bytes for ever. Records are multiples
  * of 8 bytes and wrap at the end. The records that we take:
  *
- *	MMAP2	header(8) pid tid(4) addr len pgoff(8) maj min(4) ino generation(8) prot flags(4) name[] (8-aligned) time(8)
+ *	MMAP2	header(8) pid tid(4) addr len pgoff(8) maj min(4) ino generation(8) prot flags(4)
+ *		name[] (8-aligned) time(8)
  *	LOST	header(8) id lost(8) time(8)
  *
  * Losses: read(2) of the event counts them at once where the kernel can (PERF_FORMAT_LOST, 6.0); a

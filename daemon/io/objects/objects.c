@@ -754,7 +754,7 @@ static void find_python(struct reader *r)
 	}
 }
 
-/* It has those functions for whoever calls them. */
+/* A library that has these functions for its callers, not for its own use. */
 static bool is_of_others(const char *base)
 {
 	return starts_with(base, "libc.so") || starts_with(base, "libc-2") || starts_with(base, "libasan.") ||

@@ -4,9 +4,11 @@
  *
  * Grammar, operands separated by blanks:
  *	operand  = ["-"] size "@" where		"-": signed
- *	x86-64   = "%" reg | [disp] "(%" reg ")" | "$" number		(also without "%", as gcc -masm=intel writes it)
+ *	x86-64   = "%" reg | [disp] "(%" reg ")" | "$" number
+ *		   (also without "%", as gcc -masm=intel writes it)
  *	aarch64  = reg | "[" reg [", " disp] "]" | number
- * The registers stand in struct pt_regs as 8-byte words; both tables are compiled everywhere, so that both are tested everywhere.
+ * The registers are 8-byte words in struct pt_regs. Both tables are compiled on every machine, so that
+ * both are tested on every machine.
  */
 #include "daemon/io/objects/usdt.h"
 

@@ -370,9 +370,9 @@ static void look_at_stacks(struct ttmon_discover *d, uint32_t tgid, const struct
 		return;
 	p->said = true;
 	if (!ttmon_bpf_session(d->cfg.bpf))
-		log_warn(
-			"process %u can switch stacks (coroutines), and this kernel cannot leave it out: a call that yields may end it with SIGILL (--no-return-probes)",
-			tgid);
+		log_warn("process %u can switch stacks (coroutines), and this kernel cannot leave it out: a call that "
+			 "yields may end it with SIGILL (--no-return-probes)",
+			 tgid);
 }
 
 /*

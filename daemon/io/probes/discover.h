@@ -32,8 +32,8 @@ struct ttmon_discover_cfg {
 	bool all;	  /* objects of every process; else only of traced ones */
 	bool returns_all; /* processes that switch stacks are treated like others */
 	bool look_ahead;  /* with all: libraries under the usual paths too, before a process maps them */
-	char *const
-		*ahead; /* and in these folders of our own root: patterns, as fnmatch(3) has them for each component */
+	/* and in these folders of our own root: patterns, as fnmatch(3) has them for each component */
+	char *const *ahead;
 	size_t nr_ahead;
 	uint32_t max_user_probes;      /* for files of one user, 0: 32,768; for root's 131,072 */
 	struct ttmon_helpers *helpers; /* whose functions begin with ttmon_jobs (jobs.h) */

@@ -147,9 +147,9 @@ static void say_thrown(const struct ttmon_discover *d, const struct object *o)
 	for (size_t i = 0; o->elf.throws && !d->cfg.probes.no_returns && i < o->probes.n; i++)
 		if (o->probes.probes[i].prog == TTMON_PROG_USER_CALL &&
 		    o->probes.probes[i].state == TTMON_PROBE_ATTACHED)
-			log_warn(
-				"%s: an exception that leaves %s ends the program: it cannot pass a return probe (--no-return-probes)",
-				o->path, o->probes.probes[i].symbol);
+			log_warn("%s: an exception that leaves %s ends the program: it cannot pass a return probe "
+				 "(--no-return-probes)",
+				 o->path, o->probes.probes[i].symbol);
 }
 
 /* Logs the functions that cannot be probed, and notes them by family. */
@@ -172,13 +172,13 @@ static void look_at_probes(struct object *o)
 		refused += p->state == TTMON_PROBE_REFUSED && p->err == TTMON_PROBE_ESTEP;
 	}
 	if (refused)
-		log_info(
-			"%s: %zu functions that dispatch would be single-stepped, continuing without them (--tt-dispatch on probes them)",
-			o->path, refused);
+		log_info("%s: %zu functions that dispatch would be single-stepped, continuing without them "
+			 "(--tt-dispatch on probes them)",
+			 o->path, refused);
 	if (o->probes.single_step)
-		log_info(
-			"%s: %zu of %zu probed functions have an instruction at the probe that must be single-stepped (about ten times dearer)",
-			o->path, o->probes.single_step, o->probes.attached);
+		log_info("%s: %zu of %zu probed functions have an instruction at the probe that must be single-stepped "
+			 "(about ten times dearer)",
+			 o->path, o->probes.single_step, o->probes.attached);
 }
 
 /* A check of an object's breakpoints, whose probes may have changed by then. */

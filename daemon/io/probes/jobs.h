@@ -125,15 +125,29 @@ size_t ttmon_symbols_pack(const struct ttmon_symbols_ask *ask, char *buf, size_t
 void ttmon_symbols_unpack(const char *buf, size_t n, void (*cb)(void *ctx, size_t i, const char *name, uint64_t delta),
 			  void *ctx);
 
-/* ---- TTMON_JOB_OPEN: as TTMON_JOB_SYMBOLS, without offsets; the answer is the file, open for reading ---- */
+/*
+ * ---- TTMON_JOB_OPEN ----
+ * As TTMON_JOB_SYMBOLS, without offsets. The answer is the file, open for reading.
+ */
 
-/* ---- TTMON_JOB_MAPPED: uint64_t tgid, then inode numbers; the answer is a byte for each, 1: mapped executable ---- */
+/*
+ * ---- TTMON_JOB_MAPPED ----
+ * uint64_t tgid, then inode numbers. The answer is a byte for each; 1: mapped executable.
+ */
 
-/* ---- TTMON_JOB_AHEAD: root's path; the answer is files in it: struct ttmon_file_stat, then the path with its NUL ---- */
+/*
+ * ---- TTMON_JOB_AHEAD ----
+ * The path of a root. The answer is the files in it: struct ttmon_file_stat, then the path with its
+ * NUL, for each.
+ */
 
 /* Has it the name of one of the libraries that are probed? */
 bool ttmon_object_is_named(const char *path);
 
-/* ---- TTMON_JOB_PLACED: file offsets as uint64_t, ascending or not, of the file that comes with the call; a byte for each, 1: no breakpoint is there ---- */
+/*
+ * ---- TTMON_JOB_PLACED ----
+ * File offsets as uint64_t, in any order, of the file that comes with the call. The answer is a byte
+ * for each; 1: no breakpoint is there.
+ */
 
 #endif

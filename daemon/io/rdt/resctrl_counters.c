@@ -2,8 +2,9 @@
 /*
  * resctrl_counters.c: bandwidth counters that are assigned (AMD ABMC). Cold thread.
  *
- *	info/L3_MON/mbm_assign_mode	 the mode in brackets; not "default": an event counts while it has a counter
- *	info/L3_MON/mbm_assign_on_mkdir	 1: the kernel gives one to each event of a new group, while there are any
+ *	info/L3_MON/mbm_assign_mode	 the mode in brackets; if it is not "default", an event counts while
+ *					 it has a counter
+ *	info/L3_MON/mbm_assign_on_mkdir	 1: each event of a new group gets a counter, while there are any
  *	info/L3_MON/available_mbm_cntrs	 how many are free, by domain: "0=30;1=30"
  *	GROUP/mbm_L3_assignments	 written: "mbm_total_bytes:0=e" gives one to that event in domain 0
  *

@@ -3,7 +3,8 @@
  * resctrl_energy.c: telemetry of Intel's packages (application energy telemetry). Cold thread.
  *
  *	info/PERF_PKG_MON/mon_features			events there are, one a line
- *	GROUP/mon_data/mon_PERF_PKG_NN/core_energy	J, a decimal fraction: cores with L1 and L2, in the group's tasks
+ *	GROUP/mon_data/mon_PERF_PKG_NN/core_energy	J, a decimal fraction: cores with L1 and L2, in the
+ *							group's tasks
  *	GROUP/mon_data/mon_PERF_PKG_NN/activity		F, a decimal fraction: work done, whatever the frequency
  *
  * The counters run on: what a group has used is the difference of two readings, and the first one

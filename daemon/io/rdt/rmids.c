@@ -6,7 +6,7 @@
  * take for their arguments (names, sizes, order), or they are left alone. Ours reports its units in a
  * procfs file (kmod/PROTOCOL.md), and requests there to be released:
  *
- *	echo release > /proc/ttmon_rmid    ->    "released 1"    ->    our links go within a second    ->    rmmod works
+ *	echo release > /proc/ttmon_rmid -> "released 1" -> our links go within a second -> rmmod works
  */
 #include "daemon/io/rdt/rmids_int.h"
 
@@ -174,9 +174,9 @@ static void dump(struct ttmon_rmids *r)
 		return;
 	fd = open(r->units.file, O_WRONLY | O_CLOEXEC);
 	if (fd < 0 || write(fd, cmd, strlen(cmd)) < 0) {
-		log_warn(
-			"cannot have the RMID module tell what there is (%s): %s, continuing without the RMIDs of processes that began before",
-			r->units.file, strerror(errno));
+		log_warn("cannot have the RMID module tell what there is (%s): %s, continuing without the RMIDs of "
+			 "processes that began before",
+			 r->units.file, strerror(errno));
 		return;
 	}
 	r->dumps++;

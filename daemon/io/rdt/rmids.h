@@ -28,8 +28,8 @@ struct ttmon_rmids_cfg {
 	const char *resctrl_root; /* NULL: /sys/fs/resctrl */
 	bool by_cgroup;		  /* resctrl: a group for each cgroup of traced processes */
 	unsigned int rdt_hz;	  /* resctrl: readings a second, 1..10; 0: 4 */
-	const char
-		*module_proc; /* procfs file of the module, NULL: /proc/ttmon_rmid, else /proc/unvariance_collector */
+	/* procfs file of the module, NULL: /proc/ttmon_rmid, else /proc/unvariance_collector */
+	const char *module_proc;
 	const char *module_system; /* SYSTEM[:PREFIX] of its trace events, NULL: those of unvariance/collector */
 	const char *proc_root;	   /* NULL: /proc */
 	const char *tracefs_root;  /* NULL: /sys/kernel/tracing, else /sys/kernel/debug/tracing */

@@ -122,10 +122,10 @@ static int check_events(const char *folder, const char *prefix, char *why, size_
 		if (len < 0)
 			continue;
 		if (!format_fits(text, &layouts[i], &missing)) {
-			snprintf(
-				why, n,
-				"%s: the field %s is not where it was expected: not a version of the RMID module that is known",
-				path, missing);
+			snprintf(why, n,
+				 "%s: the field %s is not where it was expected: not a version of the RMID module that "
+				 "is known",
+				 path, missing);
 			return -EPROTO;
 		}
 	}
@@ -142,10 +142,10 @@ int ttmon_rmids_find_module(const struct ttmon_rmids_cfg *cfg, char *prefix, siz
 	const char *system = cfg->module_system ? cfg->module_system : SYSTEM;
 	int len = colon ? (int)(colon - system) : (int)strlen(system), err = -ENOENT;
 
-	snprintf(
-		why, n,
-		"the RMID module is not loaded (no trace events %.*s:rmid_alloc): load it (modprobe ttmon_rmid), or use --rmid auto",
-		len, system);
+	snprintf(why, n,
+		 "the RMID module is not loaded (no trace events %.*s:rmid_alloc): load it (modprobe ttmon_rmid), or "
+		 "use --rmid auto",
+		 len, system);
 	/* Both become parts of a path, and of a tracepoint's name. */
 	if (!len || memchr(system, '/', (size_t)len) || *system == '.' || strchr(prefixes[0], '/') ||
 	    strlen(prefixes[0]) >= prefix_n)

@@ -3,9 +3,11 @@
  * sys.c: reads the chips from sysfs and procfs of tt-kmd (tt-kmd 4af71921, tt-umd 3ed9cb6d). Cold
  * thread and `ttmon smi`.
  *
- *   SYSFS/class/tenstorrent/tenstorrent!N/          tt_serial tt_asic_id tt_card_type tt_aiclk tt_fw_bundle_ver
- *   SYSFS/class/tenstorrent/tenstorrent!N/device/   (link to the PCI function) device numa_node hwmon/hwmonM/
- *   PROC/driver/tenstorrent/N/pids                  one line for every open file
+ *   SYSFS/class/tenstorrent/tenstorrent!N/         tt_serial tt_asic_id tt_card_type tt_aiclk
+ *                                                  tt_fw_bundle_ver
+ *   SYSFS/class/tenstorrent/tenstorrent!N/device/  a link to the PCI function: device numa_node
+ *                                                  hwmon/hwmonM/
+ *   PROC/driver/tenstorrent/N/pids                 one line for every open file
  *
  * An attribute is a regular file, read with one read; a link in its place is not followed, so that
  * nothing here ever opens a device node. ENODATA, ENODEV and an empty attribute mean that the chip is

@@ -251,7 +251,7 @@ PUBLIC CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attr, CUd
 
 /*
  * Copies
- * ---------------------------------------------------------------------------------------------------------------
+ * ------------------------------------------------------------------------------------------------
  */
 
 static int copy(void *dst, const void *src, size_t n, CUstream s, bool ptsz, bool wait)

@@ -294,7 +294,7 @@ PUBLIC CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 
 /*
  * Libraries
- * ------------------------------------------------------------------------------------------------------------
+ * ------------------------------------------------------------------------------------------------
  */
 
 PUBLIC CUresult cuLibraryLoadData(CUlibrary *lib, const void *image, CUjit_option *jopts, void **jvals, unsigned int nj,
@@ -482,7 +482,7 @@ PUBLIC CUresult cuKernelGetName(const char **name, CUkernel k)
 
 /*
  * Functions
- * ------------------------------------------------------------------------------------------------------------
+ * ------------------------------------------------------------------------------------------------
  */
 
 CUfunction drv_function_in(CUcontext ctx, void *handle)

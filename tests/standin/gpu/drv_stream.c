@@ -387,7 +387,7 @@ PUBLIC CUresult cuStreamAddCallback(CUstream s, CUstreamCallback fn, void *arg, 
 
 /*
  * Events
- * ---------------------------------------------------------------------------------------------------------------
+ * ------------------------------------------------------------------------------------------------
  */
 
 PUBLIC CUresult cuEventCreate(CUevent *ev, unsigned int flags)

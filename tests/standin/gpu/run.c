@@ -530,8 +530,10 @@ static void options(int argc, char **argv)
 	if (optind + 1 != argc || !conf.threads || conf.threads > 16 || !conf.contexts ||
 	    conf.contexts > conf.threads) {
 		fprintf(stderr,
-			"usage: run [--kernel GLOB] [--how plain|extra|ex|cooperative|graph|capture] [--library] [--zero-copy|--registered] [--repeat N] [--threads N]\n"
-			"           [--contexts N, at most the threads] [--kill LAUNCHES] [--dlopen] [--link[=INPUT]]... [--link-file] [--elsewhere, with --library] IMAGE\n");
+			"usage: run [--kernel GLOB] [--how plain|extra|ex|cooperative|graph|capture] [--library] "
+			"[--zero-copy|--registered] [--repeat N] [--threads N]\n"
+			"           [--contexts N, at most the threads] [--kill LAUNCHES] [--dlopen] "
+			"[--link[=INPUT]]... [--link-file] [--elsewhere, with --library] IMAGE\n");
 		exit(2);
 	}
 	conf.path = argv[optind];

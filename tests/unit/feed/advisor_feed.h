@@ -43,7 +43,8 @@ static inline void feed_write(const char *path, const struct feed_alloc *a, size
 		abort();
 	fprintf(f,
 		"{\"schema\":\"ttmon-db\",\"version\":1,\"ttmond\":\"test\",\"host\":{\"hostname\":\"h\"},"
-		"\"clock\":{\"mono_ns\":\"1\",\"real_ns\":\"1\"},\"capture\":{\"mode\":\"command\",\"start_ns\":\"1\",\"end_ns\":\"9000000000\"},"
+		"\"clock\":{\"mono_ns\":\"1\",\"real_ns\":\"1\"},\"capture\":{\"mode\":\"command\",\"start_ns\":\"1\","
+		"\"end_ns\":\"9000000000\"},"
 		"\"completeness\":{\"complete\":true,\"reasons\":[]},\"objects\":[");
 	for (size_t i = 0; i < feed_objs->nr_objs; i++) {
 		const struct ttmon_obj *o = &feed_objs->objs[i];
@@ -52,9 +53,9 @@ static inline void feed_write(const char *path, const struct feed_alloc *a, size
 		feed_hex(f, o->build_id, o->build_id_len, flip);
 		fprintf(f, "\",\"cuda\":false}");
 	}
-	fprintf(f,
-		"],\"processes\":[{\"index\":0,\"pid\":7,\"start_ns\":\"1\",\"comm\":\"t\",\"first_ns\":\"1\",\"last_ns\":\"8000000000\"}],"
-		"\"sites\":[{\"id\":0,\"key\":\"0x0\",\"frames\":[]}");
+	fprintf(f, "],\"processes\":[{\"index\":0,\"pid\":7,\"start_ns\":\"1\",\"comm\":\"t\",\"first_ns\":\"1\","
+		   "\"last_ns\":\"8000000000\"}],"
+		   "\"sites\":[{\"id\":0,\"key\":\"0x0\",\"frames\":[]}");
 	for (size_t i = 0; i < n; i++) {
 		fprintf(f, ",{\"id\":%zu,\"key\":\"0x%zx\",\"frames\":[", i + 1, i + 1);
 		for (size_t j = 0; j < 16 && a[i].frames[j].addr; j++) {
@@ -75,8 +76,10 @@ static inline void feed_write(const char *path, const struct feed_alloc *a, size
 		bool framed = a[i].frames[0].addr != NULL;
 
 		fprintf(f,
-			"%s{\"id\":\"%zu\",\"pid\":7,\"process\":0,\"site\":%zu,\"ordinal\":0,\"size\":%llu,\"addr\":\"0x%llx\",\"method\":\"%s\","
-			"\"fn\":null,\"name\":%s%s%s,\"alloc_ns\":\"%zu\",\"free_ns\":null,\"pin_ns\":1,\"unpin_ns\":0,\"flags\":[],\"api_flags\":0,"
+			"%s{\"id\":\"%zu\",\"pid\":7,\"process\":0,\"site\":%zu,\"ordinal\":0,\"size\":%llu,"
+			"\"addr\":\"0x%llx\",\"method\":\"%s\","
+			"\"fn\":null,\"name\":%s%s%s,\"alloc_ns\":\"%zu\",\"free_ns\":null,\"pin_ns\":1,"
+			"\"unpin_ns\":0,\"flags\":[],\"api_flags\":0,"
 			"\"transfers\":{",
 			i ? "," : "", i, framed ? i + 1 : 0, (unsigned long long)a[i].size,
 			0x100000000ull + i * 0x10000000ull, a[i].name ? "custom" : "host_alloc", a[i].name ? "\"" : "",

@@ -6,8 +6,10 @@
 #include "memtrace/ptx/ptx.h"
 #include "lib/base/util.h"
 
-#define HEAD	     ".version 8.8\n.target sm_100a\n.address_size 64\n"
-#define BEGIN	     HEAD ".visible .entry k(.param .u64 p)\n{\n.reg .b64 %rd<5>;\n.reg .b32 %r<5>, %x;\n.reg .pred %p<3>;\n"
+#define HEAD ".version 8.8\n.target sm_100a\n.address_size 64\n"
+#define BEGIN                                                                                      \
+	HEAD ".visible .entry k(.param .u64 p)\n{\n.reg .b64 %rd<5>;\n.reg .b32 %r<5>, %x;\n.reg " \
+	     ".pred %p<3>;\n"
 #define END	     "\nret;\n}\n"
 #define KERNEL(body) BEGIN body END
 #define ALL	     (1u << TTMON_MT_GLOBAL | 1u << TTMON_MT_SHARED | 1u << TTMON_MT_LOCAL)

@@ -226,7 +226,8 @@ int main(int argc, char **argv)
 	for (unsigned int i = 0; i < THREADS; i++)
 		pthread_join(threads[i].id, NULL);
 	unpin(a, 0, 4);
-	printf("{\"pid\": %d, \"registered\": %lu, \"tt_dma\": %lu, \"dma_bytes\": %lu, \"peak\": %lu, \"left_pages\": %lu, \"errors\": "
+	printf("{\"pid\": %d, \"registered\": %lu, \"tt_dma\": %lu, \"dma_bytes\": %lu, \"peak\": %lu, "
+	       "\"left_pages\": %lu, \"errors\": "
 	       "{\"PIN_PAGES\": %lu, \"UNPIN_PAGES\": %lu, \"ALLOCATE_DMA_BUF\": %lu}}\n",
 	       getpid(), registered, dma, dma_bytes, peak, pages,
 	       errors.pin_inval + errors.pin_exist + errors.pin_fault, errors.unpin_inval, errors.dma_inval);

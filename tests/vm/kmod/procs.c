@@ -4,7 +4,8 @@
  * numbers as one line of JSON, waits for a line on its input where it holds something, and ends.
  *
  *	forks N       N children one after the other, each waited for
- *	hold N        N children that wake up each 50 ms; the input names (by place) one to end, and so on to its end
+ *	hold N        N children that wake up each 50 ms; each line of input names (by its
+ *		 place) the next one to end
  *	zombie        a child that has ended and is not waited for
  *	threads N     N threads that end; then the leader ends, and a last one goes on
  *	exec NAME     its second thread becomes NAME, which is run as "hold 0"
@@ -58,8 +59,8 @@ static void forks(int n)
 {
 	printf("{\"pid\": %d, \"children\": [", getpid());
 	for (int i = 0; i < n; i++) {
-		pid_t pid =
-			vfork(); /* a process like any other, without copies of page tables: those take long under emulation */
+		/* a process like any other, without copies of page tables: those take long under emulation */
+		pid_t pid = vfork();
 
 		if (!pid)
 			_exit(0);

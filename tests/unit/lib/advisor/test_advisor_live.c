@@ -89,11 +89,12 @@ static void advice(int fd, unsigned int seq, const char *kind, unsigned int allo
 {
 	char line[400];
 
-	snprintf(
-		line, sizeof(line),
-		"{\"seq\":%u,\"ts_ns\":\"123\",\"advice\":\"%s\",\"pid\":1,\"alloc\":%u,\"addr\":\"0x7f00%02x000000\",\"size\":4096,"
-		"\"site\":\"f7a1c02b9d3e4455\",\"ordinal\":2,\"copies\":5,\"bytes\":99,\"gain_ns\":-7,\"confidence\":0.5}\n",
-		seq, kind, alloc, alloc);
+	snprintf(line, sizeof(line),
+		 "{\"seq\":%u,\"ts_ns\":\"123\",\"advice\":\"%s\",\"pid\":1,\"alloc\":%u,\"addr\":\"0x7f00%02x000000\","
+		 "\"size\":4096,"
+		 "\"site\":\"f7a1c02b9d3e4455\",\"ordinal\":2,\"copies\":5,\"bytes\":99,\"gain_ns\":-7,"
+		 "\"confidence\":0.5}\n",
+		 seq, kind, alloc, alloc);
 	say(fd, line);
 }
 
@@ -261,11 +262,11 @@ static void oldest_lines_go(void **state)
 	assert_int_equal(a.seq, 905);
 	/* A line without an end is no line. */
 	for (int i = 0; i < 3; i++)
-		say(fd,
-		    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx");
+		say(fd, "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+			"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx");
 	for (int i = 0; i < 200; i++)
-		say(fd,
-		    "yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy");
+		say(fd, "yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy"
+			"yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy");
 	say(fd, "\n");
 	advice(fd, 5001, "pin", 1);
 	wait_until(stats_of(adv).live_lines == 5001);
@@ -438,7 +439,8 @@ static void programs_of_before_are_counted(void **state)
 		assert_non_null(strstr(request, "/v1/tt/programs?follow=1&pid=self&after="));
 		assert_int_equal(send(fd, http, sizeof(http) - 1, MSG_NOSIGNAL), sizeof(http) - 1);
 		say(fd,
-		    i == 2 ? "{\"head\":true,\"start_id\":\"b\",\"first\":101,\"next\":103}\n[102,1,0,1,1,1,1,1,1,1,1]\n"
+		    i == 2 ? "{\"head\":true,\"start_id\":\"b\",\"first\":101,\"next\":103}\n[102,1,0,1,1,1,1,1,1,1,"
+			     "1]\n"
 			   : "{\"head\":true,\"start_id\":\"a\",\"first\":11,\"next\":13}\n[12,1,0,1,1,1,1,1,1,1,1]\n");
 		wait_until(heard(sub).connects == (uint64_t)i + 1);
 		close(fd);

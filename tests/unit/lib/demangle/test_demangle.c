@@ -33,15 +33,18 @@ static const struct {
 	  "at::native::vectorized_layer_norm_kernel<...>" },
 	{ "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEESt5arrayIPcLm3EEEEviT0_T1_",
 	  "at::native::vectorized_elementwise_kernel<...>" },
-	{ "_ZN2at6native29vectorized_elementwise_kernelILi4EZZZNS0_49_GLOBAL__N__d2ba64fb_16_TensorCompare_cu_71e06f4e19launch_"
-	  "clamp_scalarERNS_18TensorIteratorBaseEN3c106ScalarES6_NS0_6detail11ClampLimitsEENKUlvE_clEvENKUlvE5_clEvEUlfE_St5arr"
+	{ "_ZN2at6native29vectorized_elementwise_kernelILi4EZZZNS0_49_GLOBAL__N__d2ba64fb_16_TensorCo"
+	  "mpare_cu_71e06f4e19launch_"
+	  "clamp_scalarERNS_18TensorIteratorBaseEN3c106ScalarES6_NS0_6detail11ClampLimitsEENKUlvE_clE"
+	  "vENKUlvE5_clEvEUlfE_St5arr"
 	  "ayIPcLm2EEEEviT0_T1_",
 	  "at::native::vectorized_elementwise_kernel<...>" },
 	{ "_ZZZN2at6native23direct_copy_kernel_cudaERNS_18TensorIteratorBaseEENKUlvE0_clEvENKUlvE9_clEv",
 	  "at::native::direct_copy_kernel_cuda::{lambda#2}::operator()::{lambda#11}::operator()" },
 	{ "_ZN7cutlass7Kernel2I50cutlass_80_tensorop_s1688gemm_64x64_16x6_tn_align4EEvNT_6ParamsE",
 	  "cutlass::Kernel2<...>" },
-	{ "_Z17gemv2T_kernel_valIiiffffLi128ELi16ELi4ELi4ELb0ELb1E18cublasGemvParamsExIi30cublasGemvTensorStridedBatchedIKfES3_S1_"
+	{ "_Z17gemv2T_kernel_valIiiffffLi128ELi16ELi4ELi4ELb0ELb1E18cublasGemvParams"
+	  "ExIi30cublasGemvTensorStridedBatchedIKfES3_S1_"
 	  "IfEfEEvT11_T4_S7_",
 	  "gemv2T_kernel_val<...>" },
 	{ "_ZNSt17_Function_handlerIFvvEZN2at6native9copy_implERNS1_6TensorERKS3_bEUlvE_E9_M_invokeERKSt9_Any_data",
@@ -193,9 +196,9 @@ static void the_frame_next_to_the_program_stays(void **state)
 	check_site("_start+0x1", 0, "_start+0x1");
 	check_site("load+0x1 < aaaaaaaa < bbbbbbbb < main < __libc_start_main", 26, "load+0x1 < ... < main");
 	/* What Python called, not how Python was started. */
-	check_site(
-		"copy+0x1 < at::copy_ < THPVariable_to < method_vectorcall_VARARGS < _PyEval_EvalFrameDefault < Py_RunMain < main",
-		40, "copy+0x1 < ... < THPVariable_to < ...");
+	check_site("copy+0x1 < at::copy_ < THPVariable_to < method_vectorcall_VARARGS < _PyEval_EvalFrameDefault < "
+		   "Py_RunMain < main",
+		   40, "copy+0x1 < ... < THPVariable_to < ...");
 	check_site("copy+0x1 < at::copy_ < THPVariable_to < cfunction_call < _PyEval_EvalFrameDefault < main", 54,
 		   "copy+0x1 < at::copy_ < THPVariable_to < ...");
 }

@@ -210,7 +210,8 @@ static void test_accept(void **state)
 		{ "text/plain", false },
 		{ "application/json", false },
 		/* Prometheus 2.42 and 2.5 */
-		{ "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+		{ "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,"
+		  "text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
 		  true },
 		{ "application/openmetrics-text; version=0.0.1,text/plain;version=0.0.4;q=0.5,*/*;q=0.1", false },
 		{ "application/openmetrics-text", true },

@@ -359,7 +359,8 @@ static void against_all_choices(void **state)
 		optimal += best.peak_pages == least;
 	}
 	print_message(
-		"hindsight: %.3f times the pages of the optimum at its share, the optimum in %lu of %lu runs; bound %.3f\n",
+		"hindsight: %.3f times the pages of the optimum at its share, the optimum in %lu of %lu runs; bound "
+		"%.3f\n",
 		(double)ours_sum / (double)least_sum, (unsigned long)optimal, (unsigned long)rounds,
 		(double)bound_sum / (double)least_sum);
 	assert_true((double)bound_sum >= 0.9 * (double)least_sum);

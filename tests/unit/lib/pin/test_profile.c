@@ -42,9 +42,11 @@ static void reset(struct bench *t)
 			[BARE] = { .key = 5, .exact = 15 },
 			[PLAIN] = { .key = 6, .names = 26, .leaf = 36, .in_main = true },
 		},
-		.procs = { { .pid = 1, .comm = "app", .exe = "/opt/app" }, { .pid = 2, .comm = "app", .exe = "/usr/app" },
+		.procs = { { .pid = 1, .comm = "app", .exe = "/opt/app" },
+			   { .pid = 2, .comm = "app", .exe = "/usr/app" },
 			   { .pid = 3, .comm = "other" } },
-		.frames = { { .object = 0, .offset = 0x10, .fn = "load", .delta = 3 }, { .object = TTMON_RUN_NONE, .offset = 9 } },
+		.frames = { { .object = 0, .offset = 0x10, .fn = "load", .delta = 3 },
+			    { .object = TTMON_RUN_NONE, .offset = 9 }, },
 		.object = { .path = "/opt/app", .base = "app", .build_id = { 1, 2 }, .build_id_len = 20 },
 	};
 	t->run = (struct ttmon_run){ .end_ns = 100 * SEC,

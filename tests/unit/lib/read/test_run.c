@@ -43,25 +43,29 @@ static void put_file(const char *text, size_t n)
 	close(fd);
 }
 
-#define OBJECTS                                                                                                                   \
-	"\"objects\":[{\"id\":1,\"path\":\"/opt/app\",\"build_id\":\"0102030405060708090a0b0c0d0e0f1011121314\",\"cuda\":false}," \
+#define OBJECTS                                                                                                   \
+	"\"objects\":[{\"id\":1,\"path\":\"/opt/app\",\"build_id\":\"0102030405060708090a0b0c0d0e0f1011121314\"," \
+	"\"cuda\":false},"                                                                                        \
 	"{\"id\":7,\"path\":\"/lib/libplain.so\",\"build_id\":\"\",\"cuda\":false}]"
-#define PROCS                                                                                                                \
-	"\"processes\":[{\"index\":0,\"pid\":100,\"start_ns\":\"5\",\"comm\":\"app\",\"exe\":\"/opt/app\",\"cmdline\":null," \
+#define PROCS                                                                                               \
+	"\"processes\":[{\"index\":0,\"pid\":100,\"start_ns\":\"5\",\"comm\":\"app\",\"exe\":\"/opt/app\"," \
+	"\"cmdline\":null,"                                                                                 \
 	"\"first_ns\":\"2000\",\"last_ns\":\"9000\"},{\"index\":1,\"pid\":101,\"comm\":\"other\"}]"
-#define SITES                                                                                                            \
-	"\"sites\":[{\"id\":0,\"key\":\"0x0000000000000000\",\"frames\":[]},"                                            \
-	"{\"id\":1,\"key\":\"0x00000000000000aa\",\"frames\":[[1,\"0x1234\",\"load+0x41\"],[1,\"0x99\",\"main+0x8\"]]}," \
+#define SITES                                                                                            \
+	"\"sites\":[{\"id\":0,\"key\":\"0x0000000000000000\",\"frames\":[]},"                            \
+	"{\"id\":1,\"key\":\"0x00000000000000aa\",\"frames\":[[1,\"0x1234\",\"load+0x41\"],[1,\"0x99\"," \
+	"\"main+0x8\"]]},"                                                                               \
 	"{\"id\":2,\"key\":\"0x00000000000000bb\",\"frames\":[[7,\"0x10\",null]]}]"
-#define HEAD                                                                                                                               \
-	"{\"schema\":\"ttmon-db\",\"version\":1,\"ttmond\":\"1.2\",\"host\":{\"hostname\":\"box\"},"                                       \
-	"\"clock\":{\"mono_ns\":\"1000\",\"real_ns\":\"501000\"},"                                                                         \
-	"\"capture\":{\"start_ns\":\"1500\",\"end_ns\":\"10000\"},"                                                                        \
-	"\"completeness\":{\"complete\":false,\"reasons\":[\"lost\",\"cut\"],\"lost\":{\"ring_full\":3,\"unpaired\":1},"                   \
-	"\"malformed\":2,\"folded\":5,\"evicted\":6,\"events_dropped\":7,"                                                                 \
-	"\"blind\":[{\"object\":7,\"pid\":100,\"window_us\":1,\"held\":false},"                                                            \
-	"{\"object\":7,\"pid\":100,\"window_us\":4,\"held\":true},{\"object\":1,\"pid\":100,\"window_us\":null,\"held\":false}]}," OBJECTS \
-	"," PROCS "," SITES
+#define HEAD                                                                                                     \
+	"{\"schema\":\"ttmon-db\",\"version\":1,\"ttmond\":\"1.2\",\"host\":{\"hostname\":\"box\"},"             \
+	"\"clock\":{\"mono_ns\":\"1000\",\"real_ns\":\"501000\"},"                                               \
+	"\"capture\":{\"start_ns\":\"1500\",\"end_ns\":\"10000\"},"                                              \
+	"\"completeness\":{\"complete\":false,\"reasons\":[\"lost\",\"cut\"],\"lost\":{\"ring_full\":3,"         \
+	"\"unpaired\":1},"                                                                                       \
+	"\"malformed\":2,\"folded\":5,\"evicted\":6,\"events_dropped\":7,"                                       \
+	"\"blind\":[{\"object\":7,\"pid\":100,\"window_us\":1,\"held\":false},"                                  \
+	"{\"object\":7,\"pid\":100,\"window_us\":4,\"held\":true},{\"object\":1,\"pid\":100,\"window_us\":null," \
+	"\"held\":false}]}," OBJECTS "," PROCS "," SITES
 
 static int load(const char *allocs, const char *tail, const struct ttmon_run_opts *opts, struct ttmon_run **ret,
 		char *why, size_t n)
@@ -102,12 +106,13 @@ static struct ttmon_run *load_one(const char *alloc)
 	return run;
 }
 
-#define ALLOC                                                                                                                        \
-	"{\"id\":\"00000000000000aa:4096:3@0\",\"pid\":100,\"process\":0,\"site\":1,\"ordinal\":3,\"size\":4097,"                    \
-	"\"addr\":\"0x7f0000000fff\",\"method\":\"host_alloc\",\"fn\":\"cudaHostAlloc\",\"alloc_ns\":\"3000\",\"free_ns\":\"8000\"," \
-	"\"pin_ns\":40,\"unpin_ns\":50,\"flags\":[\"old\",\"shared\"],\"api_flags\":4,"                                              \
-	"\"transfers\":{\"h2d\":[2,600],\"d2h\":[1,70],\"h2h\":[3,9],\"unknown\":[1,1]},\"events\":["                                \
-	"[-500,\"advise\",0,0,\"pinned\",0],[100,\"h2d\",300,0,\"pinned\",1],[900,\"h2d\",300,16,\"pinned\",0],"                     \
+#define ALLOC                                                                                                     \
+	"{\"id\":\"00000000000000aa:4096:3@0\",\"pid\":100,\"process\":0,\"site\":1,\"ordinal\":3,\"size\":4097," \
+	"\"addr\":\"0x7f0000000fff\",\"method\":\"host_alloc\",\"fn\":\"cudaHostAlloc\",\"alloc_ns\":\"3000\","   \
+	"\"free_ns\":\"8000\","                                                                                   \
+	"\"pin_ns\":40,\"unpin_ns\":50,\"flags\":[\"old\",\"shared\"],\"api_flags\":4,"                           \
+	"\"transfers\":{\"h2d\":[2,600],\"d2h\":[1,70],\"h2h\":[3,9],\"unknown\":[1,1]},\"events\":["             \
+	"[-500,\"advise\",0,0,\"pinned\",0],[100,\"h2d\",300,0,\"pinned\",1],[900,\"h2d\",300,16,\"pinned\",0],"  \
 	"[4000,\"d2h\",70,0,\"pinned\",1],[4500,\"h2h_src\",3,0,\"pageable\",0]]}"
 
 static void test_checkpoints_first(void **state)
@@ -245,8 +250,10 @@ static void test_defaults(void **state)
 	ttmon_run_free(run);
 
 	run = load_one(
-		"{\"site\":-1,\"process\":1.5,\"size\":-4,\"alloc_ns\":\"9\",\"free_ns\":\"8\",\"method\":7,\"fn\":[],\"flags\":{},"
-		"\"ordinal\":\"x\",\"addr\":\"0xfffffffffffffffff\",\"transfers\":[1],\"events\":{\"a\":1},\"heat\":3}");
+		"{\"site\":-1,\"process\":1.5,\"size\":-4,\"alloc_ns\":\"9\",\"free_ns\":\"8\",\"method\":7,\"fn\":[],"
+		"\"flags\":{},"
+		"\"ordinal\":\"x\",\"addr\":\"0xfffffffffffffffff\","
+		"\"transfers\":[1],\"events\":{\"a\":1},\"heat\":3}");
 	assert_int_equal(run->allocs[0].site | run->allocs[0].proc | run->allocs[0].size | run->allocs[0].addr, 0);
 	/* Freed before it was made: never there. */
 	assert_int_equal(run->allocs[0].free_ns, 9);
@@ -256,7 +263,8 @@ static void test_defaults(void **state)
 		"{\"size\":\"18446744073709551615\",\"addr\":\"0xffffffffffffffff\",\"method\":\"mmap\","
 		"\"alloc_ns\":\"18446744073709551615\",\"free_ns\":\"18446744073709551615\",\"ordinal\":99999999999,"
 		"\"transfers\":{\"h2d\":[9223372036854775807,9223372036854775807]},"
-		"\"events\":[[9223372036854775807,\"h2d\",0,0,null,0],[-9223372036854775808,\"h2d\",0,0,null,0],[],7,[1,\"nonsense\"]]}");
+		"\"events\":[[9223372036854775807,\"h2d\",0,0,null,0],[-9223372036854775808,\"h2d\",0,0,null,0],[],7,"
+		"[1,\"nonsense\"]]}");
 	assert_int_equal(run->allocs[0].alloc_ns, INT64_MAX);
 	assert_int_equal(run->allocs[0].free_ns, INT64_MAX);
 	assert_int_equal(run->allocs[0].h2d_copies, UINT32_MAX);
@@ -275,7 +283,8 @@ static void test_known(void **state)
 		bool is_unknown;
 	} rows[] = {
 		{ "{\"method\":\"mmap\",\"free_ns\":\"9000\"}", 0, false },
-		{ "{\"method\":\"mmap\",\"free_ns\":\"9000\",\"kind\":\"unknown\",\"at_least\":true,\"transfers\":null}",
+		{ "{\"method\":\"mmap\",\"free_ns\":\"9000\",\"kind\":\"unknown\",\"at_least\":true,"
+		  "\"transfers\":null}",
 		  TTMON_RUN_UNSEEN | TTMON_RUN_AT_LEAST, true },
 		{ "{\"method\":\"mmap\",\"free_ns\":\"9000\",\"kind\":\"pinned\",\"at_least\":7}",
 		  TTMON_RUN_UNSEEN | TTMON_RUN_PROVED, false },
@@ -302,7 +311,8 @@ static void test_refused(void **state)
 		{ "{\"site\":3}", "", "allocation 0: its call site is out of range", -EBADMSG },
 		{ "{},{\"site\":18446744073709551}", "", "allocation 1: its call site", -EBADMSG },
 		{ "{\"process\":2}", "", "allocation 0: its process is out of range", -EBADMSG },
-		{ "{\"id\":\"0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
+		{ "{\"id\":\"012345678901234567890123456789012345678901234567890123456789012345678901"
+		  "2345678901234567890123456789"
 		  "01234567890123456789012345678901234567890123456789\"}",
 		  "", "its id is too long", -EBADMSG },
 		{ "{}", ",\"checkpoints\":[[\"1\",2,0,\"x\"]]", "checkpoint 0", -EBADMSG },
@@ -491,11 +501,11 @@ static void test_stacks_that_are_doubtful(void **state)
 		struct ttmon_run *run = NULL;
 		char text[4096], err[256] = "";
 
-		snprintf(
-			text, sizeof(text),
-			"{\"schema\":\"ttmon-db\",\"version\":1," OBJECTS "," PROCS
-			",\"sites\":[{\"id\":0,\"frames\":[]},{\"id\":1,\"frames\":[[1,\"0x1\",\"f+0x1\"]]%s}],\"allocations\":[]}",
-			cases[i].stack);
+		snprintf(text, sizeof(text),
+			 "{\"schema\":\"ttmon-db\",\"version\":1," OBJECTS "," PROCS
+			 ",\"sites\":[{\"id\":0,\"frames\":[]},{\"id\":1,\"frames\":[[1,\"0x1\",\"f+0x1\"]]%s}],"
+			 "\"allocations\":[]}",
+			 cases[i].stack);
 		put_file(text, strlen(text));
 		assert_int_equal(ttmon_run_load(path, NULL, &run, err, sizeof(err)), 0);
 		assert_int_equal(run->sites[1].exact != 0, cases[i].known);

@@ -27,18 +27,21 @@
 
 static char path[] = "/tmp/ttmon-test-run-torture-XXXXXX";
 
-#define ALLOC(site, order, method, name)                                                                       \
-	"{\"id\":\"aa:4096:0@0\",\"site\":" #site ",\"ordinal\":" #order ",\"size\":4096,\"method\":\"" method \
-	"\",\"name\":\"" name                                                                                  \
-	"\",\"alloc_ns\":\"3\",\"free_ns\":\"8\",\"transfers\":{\"h2d\":[2,600]},\"events\":[[1,\"h2d\",300,0,\"pinned\",1]]}"
+#define ALLOC(site, order, method, name)                                                                        \
+	"{\"id\":\"aa:4096:0@0\",\"site\":" #site ",\"ordinal\":" #order ",\"size\":4096,\"method\":\"" method  \
+	"\",\"name\":\"" name                                                                                   \
+	"\",\"alloc_ns\":\"3\",\"free_ns\":\"8\",\"transfers\":{\"h2d\":[2,600]},\"events\":[[1,\"h2d\",300,0," \
+	"\"pinned\",1]]}"
 
 static int setup(void **state)
 {
 	static const char text[] =
 		"{\"schema\":\"ttmon-db\",\"version\":1,\"ttmond\":\"1\",\"host\":{\"hostname\":\"h\"},"
 		"\"completeness\":{\"reasons\":[\"cut\"],\"blind\":[{\"object\":1,\"pid\":1,\"window_us\":1}]},"
-		"\"objects\":[{\"id\":1,\"path\":\"/opt/app\",\"build_id\":\"01\"}],\"processes\":[{\"pid\":1,\"exe\":\"/opt/app\"}],"
-		"\"sites\":[{},{\"frames\":[[1,\"0x1\",\"f+0x1\"],[1,\"0x2\",\"main+0x2\"]]},{\"frames\":[[1,\"0x3\",null]]}],"
+		"\"objects\":[{\"id\":1,\"path\":\"/opt/app\",\"build_id\":\"01\"}],\"processes\":[{\"pid\":1,"
+		"\"exe\":\"/opt/app\"}],"
+		"\"sites\":[{},{\"frames\":[[1,\"0x1\",\"f+0x1\"],[1,\"0x2\",\"main+0x2\"]]},{\"frames\":[[1,\"0x3\","
+		"null]]}],"
 		"\"checkpoints\":[[\"1\",0,1,\"step\"]],\"allocations\":[" ALLOC(1, 0, "host_alloc", "") "," ALLOC(
 			1, 1, "registered", "") "," ALLOC(2, 0, "pool", "") "," ALLOC(0, 0, "custom", "weights") "]}";
 	int fd = mkstemp(path);

@@ -100,7 +100,8 @@ static void uncoalesced(void **state)
 	assert_true(x->weight > 28.0 / 68 - 1e-9 && x->weight < 28.0 / 68 + 1e-9);
 	assert_int_equal(found[0].row, 0);
 	says(&found[0],
-	     "ld.global.f32 at saxpy.cu:14 in saxpy: 32.0 sectors a request where 4.0 would do (stride 128 bytes): 87.5 % of what it moves is not used; let "
+	     "ld.global.f32 at saxpy.cu:14 in saxpy: 32.0 sectors a request where 4.0 would do (stride 128 bytes): "
+	     "87.5 % of what it moves is not used; let "
 	     "neighbouring threads read neighbouring elements");
 	says(&found[1], "(stride 4096 bytes)");
 	says(&found[1], "threads write neighbouring");
@@ -145,7 +146,8 @@ static void copies(void **state)
 	assert_int_equal(findings(&f, TTMON_MT_FIND_UNCOALESCED, &x), 4);
 	assert_int_equal(f.an->sites[found[0].row].site, bad + 2);
 	says(&found[0],
-	     "ld.global.f32 at saxpy.cu:77 in unrolled (4 instructions): 32.0 sectors a request where 4.0 would do (stride 128 bytes): 87.5 %");
+	     "ld.global.f32 at saxpy.cu:77 in unrolled (4 instructions): 32.0 sectors a request where 4.0 would do "
+	     "(stride 128 bytes): 87.5 %");
 	assert_true(found[0].weight > 180 * 28.0 / (360 * 32 + 60 * 4) - 1e-9 &&
 		    found[0].weight < 180 * 28.0 / (360 * 32 + 60 * 4) + 1e-9);
 	says(x, " in ");
@@ -357,7 +359,8 @@ static void buffers(void **state)
 	assert_int_equal(findings(&f, TTMON_MT_FIND_UNTOUCHED, &x), 1);
 	assert_int_equal(x->row, 2);
 	says(x,
-	     "buffer spare (device, 1.0 MiB): no recorded access, while 2 launches ran in this trace (the trace does not say which kernels are not in it)");
+	     "buffer spare (device, 1.0 MiB): no recorded access, while 2 launches ran in this trace (the trace does "
+	     "not say which kernels are not in it)");
 	assert_int_equal(findings(&f, TTMON_MT_FIND_SPARSE, &x), 0);
 	assert_int_equal(findings(&f, TTMON_MT_FIND_WRITE_ONLY, &x), 1);
 	says(x, "no kernel reads it in this trace (");
@@ -368,7 +371,8 @@ static void buffers(void **state)
 	assert_int_equal(findings(&f, TTMON_MT_FIND_ZERO_COPY, &x), 1);
 	assert_int_equal(f.an->buffers[x->row].alloc, 0);
 	says(x,
-	     "buffer batch (pinned, 64.0 KiB, made at load_batch+0x41): the GPU reads it in place, 192.0 KiB over the bus for 64.0 KiB that differ (3.0 times over)");
+	     "buffer batch (pinned, 64.0 KiB, made at load_batch+0x41): the GPU reads it in place, 192.0 KiB over the "
+	     "bus for 64.0 KiB that differ (3.0 times over)");
 	assert_true(x == &found[0]);
 	assert_int_equal(findings(&f, TTMON_MT_FIND_IN_PLACE, &x), 1);
 	assert_int_equal(f.an->buffers[x->row].alloc, 1);

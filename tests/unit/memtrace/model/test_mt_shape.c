@@ -163,7 +163,8 @@ static void same_or_say(const struct ttmon_mt_rec *rec, const uint64_t *addr, un
 		const struct ttmon_mt_shape *s = i ? want : got;
 
 		print_message(
-			"%s sectors %u lines %u ideal %u %u bytes %u unique %u pages %u %u %u waves %u %u %u same %u %s mis %u run %u stride %lld pitch %lld runs %u\n",
+			"%s sectors %u lines %u ideal %u %u bytes %u unique %u pages %u %u %u waves %u %u %u same %u "
+			"%s mis %u run %u stride %lld pitch %lld runs %u\n",
 			i ? "want" : "got ", s->sectors, s->lines, s->ideal, s->ideal_lanes, s->bytes, s->unique,
 			s->pages_4k, s->pages_64k, s->pages_2m, s->phases, s->waves, s->ideal_waves, s->same,
 			ttmon_mt_class_name(s->class), s->misaligned, s->run, (long long)s->stride, (long long)s->pitch,

@@ -312,12 +312,15 @@ static void test_functions(void **state)
 
 	(void)state;
 	rewrite(HEAD
-		".extern .func ext(.param .b64 a);\n.extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
+		".extern .func ext(.param .b64 a);\n.extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 "
+		"b);\n"
 		".func leaf(.param .b64 a) { .reg .b64 %a; ld.param.u64 %a, [a]; st.u8 [%a], 1; ret; }\n"
 		".func none() { ret; }\n"
 		".func old(.reg .b64 %a) { st.u8 [%a], 1; ret; }\n"
-		".func middle { .reg .b64 %x; { .param .b64 q; st.param.b64 [q], %x; call leaf, (q); } call none; call middle; ret; }\n"
-		".entry k() { .reg .b64 %x; .reg .pred %p; call.uni middle; @%p call middle, (); call ext, (a); call (r), vprintf, (a, b); call old, (%x); call %x, (a), P; ret; }\n",
+		".func middle { .reg .b64 %x; { .param .b64 q; st.param.b64 [q], %x; call leaf, (q); } call none; "
+		"call middle; ret; }\n"
+		".entry k() { .reg .b64 %x; .reg .pred %p; call.uni middle; @%p call middle, (); call ext, (a); call "
+		"(r), vprintf, (a, b); call old, (%x); call %x, (a), P; ret; }\n",
 		&everything, &r);
 	assert_int_equal(r.nr_sites, 1);
 	assert_string_equal(r.sites[0].kernel, "leaf");

@@ -75,7 +75,8 @@ static void test_forms(void **state)
 		  TTMON_MT_GENERIC,
 		  TTMON_MT_LOAD,
 		  16 },
-		{ "ld.relaxed.sys.global.L1::no_allocate.L2::cache_hint.L2::256B.v8.b32 {%r1,%r1,%r1,%r1,%r1,%r1,%r1,%r1}, [%rd1], %rd2;",
+		{ "ld.relaxed.sys.global.L1::no_allocate.L2::cache_hint.L2::256B.v8.b32 {%r1,%r1,%r1,%r1,%r1,%r1,%r1,"
+		  "%r1}, [%rd1], %rd2;",
 		  { "0x0;" },
 		  1,
 		  TTMON_MT_GLOBAL,
@@ -97,7 +98,8 @@ static void test_forms(void **state)
 		  TTMON_MT_SHARED,
 		  TTMON_MT_ATOM,
 		  4 },
-		{ "atom.global.v8.bf16.add.noftz {%r1,%r1,%r1,%r1,%r1,%r1,%r1,%r1}, [%rd1], {%r1,%r1,%r1,%r1,%r1,%r1,%r1,%r1};",
+		{ "atom.global.v8.bf16.add.noftz {%r1,%r1,%r1,%r1,%r1,%r1,%r1,%r1}, [%rd1], {%r1,%r1,%r1,%r1,%r1,%r1,"
+		  "%r1,%r1};",
 		  { "" },
 		  1,
 		  TTMON_MT_GLOBAL,
@@ -340,7 +342,8 @@ static void test_weak(void **state)
 
 	(void)state;
 	rewrite(HEAD
-		".weak .func f() { ret; }\n.weak .entry a(.param .u64 p) { .reg .b32 %x; ld.global.u32 %x, [64]; call f; ret; }\n"
+		".weak .func f() { ret; }\n.weak .entry a(.param .u64 p) { .reg .b32 %x; ld.global.u32 %x, [64]; call "
+		"f; ret; }\n"
 		".entry b(.param .u64 p) { .reg .b32 %x; ld.global.u32 %x, [64]; ret; }\n",
 		&everything, &r);
 	assert_non_null(strstr(r.text, ".weak .entry __ttmon_a("));

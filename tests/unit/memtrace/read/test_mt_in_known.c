@@ -50,8 +50,9 @@ static size_t put_access(char *p, const char *op, uint64_t base, unsigned int on
 	return n + (size_t)sprintf(p + n, "\n");
 }
 
-#define LAUNCH(id)                                                                                                        \
-	"MEMTRACE: CTX 0x00006403c12bdf10 - LAUNCH - Kernel pc 0x0000000000000100 - Kernel name k(float*) - grid launch " \
+#define LAUNCH(id)                                                                                                 \
+	"MEMTRACE: CTX 0x00006403c12bdf10 - LAUNCH - Kernel pc 0x0000000000000100 - Kernel name k(float*) - grid " \
+	"launch "                                                                                                  \
 	"id " #id " - grid size 1,1,1 - block size 256,1,1 - nregs 8 - shmem 0 - cuda stream id 0\n"
 
 static const struct {
@@ -332,11 +333,11 @@ static void list_of_copies(void **state)
 	};
 
 	(void)state;
-	check_list(
-		"MemcpyHtoD,0x0000000000010000,4096\nMemcpyHtoD,0x20000,4096\nMemcpyHtoD,0x20800,4096\nkernel-1.traceg\n"
-		"MemcpyHtoD,0x11000,4096\r\nMemcpyHtoD,0x10100,16\nMemcpyHtoD,0x20000,1\nkernel-2.traceg.xz\n"
-		"MemcpyHtoD,0x90000,64\n",
-		want, ARRAY_SIZE(want));
+	check_list("MemcpyHtoD,0x0000000000010000,4096\nMemcpyHtoD,0x20000,4096\nMemcpyHtoD,0x20800,4096\n"
+		   "kernel-1.traceg\n"
+		   "MemcpyHtoD,0x11000,4096\r\nMemcpyHtoD,0x10100,16\nMemcpyHtoD,0x20000,1\nkernel-2.traceg.xz\n"
+		   "MemcpyHtoD,0x90000,64\n",
+		   want, ARRAY_SIZE(want));
 }
 
 /*

@@ -192,7 +192,8 @@ static void test_cuda(void **state)
 static void test_json(void **state)
 {
 	static const char doc[] =
-		"{\"version\":\"0.1\",\"mode\":\"system\",\"n\":7,\"ok\":true,\"none\":null,\"at\":\"0x7f\",\"ns\":\"12\","
+		"{\"version\":\"0.1\",\"mode\":\"system\",\"n\":7,\"ok\":true,\"none\":null,\"at\":\"0x7f\","
+		"\"ns\":\"12\","
 		"\"comm\":\"" SECRET "\",\"targets\":[\"/bin/" SECRET "\",3],\"new_key\":\"" SECRET "\","
 		"\"objects\":[{\"path\":\"/opt/" SECRET "/libcudart.so.13\",\"probes\":["
 		"{\"symbol\":\"cudaMalloc\",\"fn\":\"cudaMalloc\",\"state\":\"attached\"},"

@@ -613,17 +613,22 @@ static void documents_become_one_map(void **state)
 {
 	json_t *heat = json(
 		"{\"now_ns\": \"2000000000\", \"allocations\": ["
-		"{\"id\": \"aa\", \"seq\": 7, \"pid\": 1, \"comm\": \"t\\u001b\", \"method\": \"host_alloc\", \"size\": 4096,"
+		"{\"id\": \"aa\", \"seq\": 7, \"pid\": 1, \"comm\": \"t\\u001b\", \"method\": \"host_alloc\", "
+		"\"size\": 4096,"
 		" \"live\": false, \"call_site\": \"f+0x1\", \"moved\": 30, \"origin_ns\": \"1000000000\","
 		" \"width_ns\": 1000000, \"copies\": [1, 0, 2], \"bytes\": [10, 0, 20]},"
 		"{\"id\": \"dd\", \"seq\": 8, \"pid\": 1, \"method\": \"device\", \"size\": 1, \"origin_ns\": \"1\","
 		" \"width_ns\": 1, \"copies\": [1], \"bytes\": [1]}]}");
 	json_t *allocs = json(
 		"{\"now_ns\": \"2000000001\", \"next\": null, \"allocations\": ["
-		"{\"id\": \"aa\", \"seq\": 7, \"pid\": 1, \"method\": \"host_alloc\", \"size\": 4096, \"alloc_ns\": \"1000000000\","
-		" \"free_ns\": \"1500000000\", \"flags\": [\"device_ptr\"], \"api_flags\": 0, \"transfers\": {\"h2d\": [9, 9]}},"
-		"{\"id\": \"bb\", \"seq\": 3, \"pid\": 2, \"method\": \"registered\", \"size\": 8192, \"alloc_ns\": \"900000000\","
-		" \"free_ns\": null, \"flags\": [], \"api_flags\": 0, \"transfers\": {\"h2d\": [2, 50], \"d2h\": [1, 5]}}]}");
+		"{\"id\": \"aa\", \"seq\": 7, \"pid\": 1, \"method\": \"host_alloc\", \"size\": 4096, \"alloc_ns\": "
+		"\"1000000000\","
+		" \"free_ns\": \"1500000000\", \"flags\": [\"device_ptr\"], \"api_flags\": 0, \"transfers\": "
+		"{\"h2d\": [9, 9]}},"
+		"{\"id\": \"bb\", \"seq\": 3, \"pid\": 2, \"method\": \"registered\", \"size\": 8192, \"alloc_ns\": "
+		"\"900000000\","
+		" \"free_ns\": null, \"flags\": [], \"api_flags\": 0, \"transfers\": {\"h2d\": [2, 50], \"d2h\": [1, "
+		"5]}}]}");
 	struct ttmon_heatmap map = { .live = true };
 
 	(void)state;
@@ -696,8 +701,10 @@ static void pages_of_a_live_allocation(void **state)
 {
 	json_t *doc = json(
 		"{\"id\": \"aa\", \"size\": 1048576, \"alloc_ns\": \"1000\", \"free_ns\": null, \"now_ns\": \"5000\","
-		" \"page_heat\": {\"group_bytes\": 16384, \"copies\": [8, 1]}, \"events_kept\": 3, \"events_dropped\": 7,"
-		" \"events\": [[5, \"h2d\", 20000, 0, \"pinned\", 0], [9, \"advise\", 1, 0, \"pinned\", 0], [-3, \"h2d\", 1, 0],"
+		" \"page_heat\": {\"group_bytes\": 16384, \"copies\": [8, 1]}, \"events_kept\": 3, "
+		"\"events_dropped\": 7,"
+		" \"events\": [[5, \"h2d\", 20000, 0, \"pinned\", 0], [9, \"advise\", 1, 0, \"pinned\", 0], [-3, "
+		"\"h2d\", 1, 0],"
 		" [1e9, \"d2h\", 1, 40000]]}");
 	struct ttmon_heatmap map = { .live = true };
 

@@ -281,7 +281,8 @@ static void names(void **state)
 		{ "void f<(int)3>(void (*)(int))", "f<(int)3>" },
 		{ "kernel", "kernel" },
 		{ "_Z4vaddPKfS0_Pfi", "vadd" },
-		{ "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEESt5arrayIPcLm3EEEEviT0_T1_",
+		{ "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIf"
+		  "EESt5arrayIPcLm3EEEEviT0_T1_",
 		  "at::native::vectorized_elementwise_kernel<...>" },
 		{ "", "?" },
 		{ "(anonymous)", "(anonymous)" },

@@ -179,11 +179,15 @@ static void test_status_families(void **state)
 {
 	(void)state;
 	status_json =
-		"{\"identity\": {\"ok\": true}, \"pinned\": {\"now_pages\": null, \"peak_pages\": 512, \"pins\": 7, \"at_least\": true},"
-		"\"allocations\": null, \"processes\": 3, \"cpu\": {\"cpus\": null, \"slots\": 5, \"exact\": 5, \"missing_ns\": 0},"
-		"\"families\": {\"cpu\": {\"state\": \"off\", \"why\": \"asked for\", \"from_ns\": null, \"off_ns\": 1},"
+		"{\"identity\": {\"ok\": true}, \"pinned\": {\"now_pages\": null, \"peak_pages\": 512, \"pins\": 7, "
+		"\"at_least\": true},"
+		"\"allocations\": null, \"processes\": 3, \"cpu\": {\"cpus\": null, \"slots\": 5, \"exact\": 5, "
+		"\"missing_ns\": 0},"
+		"\"families\": {\"cpu\": {\"state\": \"off\", \"why\": \"asked for\", \"from_ns\": null, \"off_ns\": "
+		"1},"
 		"\"alloc\": {\"state\": \"off\", \"why\": \"asked for\", \"from_ns\": null, \"off_ns\": 1},"
-		"\"transfer\": {\"state\": \"on\", \"why\": \"\", \"from_ns\": 5, \"seen_since_ns\": null, \"off_ns\": 2000000000}}}";
+		"\"transfer\": {\"state\": \"on\", \"why\": \"\", \"from_ns\": 5, \"seen_since_ns\": null, "
+		"\"off_ns\": 2000000000}}}";
 	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", NULL, path), 0);
 	assert_non_null(
 		strstr(out, "  pinned       - now, >=2.0 MiB (512 pages) peak, >=7 pins; alloc is off (asked for)\n"));
@@ -199,15 +203,21 @@ static void test_probes(void **state)
 	(void)state;
 	/* As daemon/api/api.c sends it. */
 	probes_json =
-		"{\"objects\": [{\"path\": \"/usr/lib/libcudart.so.13\", \"dev\": 1, \"ino\": 2, \"stripped\": false, \"missing\": 4,"
+		"{\"objects\": [{\"path\": \"/usr/lib/libcudart.so.13\", \"dev\": 1, \"ino\": 2, \"stripped\": false, "
+		"\"missing\": 4,"
 		"\"blind_us\": 112, \"held\": false, \"error\": \"\", \"probes\": ["
-		"{\"symbol\": \"cudaMalloc\", \"program\": \"cuda_call\", \"state\": \"attached\", \"reason\": \"\", \"single_step\": true},"
-		"{\"symbol\": \"cudaFree\", \"program\": \"cuda_call\", \"state\": \"attached\", \"reason\": \"\", \"skip\": 10, \"single_step\": false},"
-		"{\"symbol\": \"cudaNew\", \"program\": \"cuda_note\", \"state\": \"failed\", \"reason\": \"Invalid argument\"}]},"
-		"{\"path\": \"/bin/a\\nb\", \"held\": true, \"blind_us\": 0, \"stripped\": true, \"missing\": 0, \"error\": \"\", \"probes\": []},"
+		"{\"symbol\": \"cudaMalloc\", \"program\": \"cuda_call\", \"state\": \"attached\", \"reason\": \"\", "
+		"\"single_step\": true},"
+		"{\"symbol\": \"cudaFree\", \"program\": \"cuda_call\", \"state\": \"attached\", \"reason\": \"\", "
+		"\"skip\": 10, \"single_step\": false},"
+		"{\"symbol\": \"cudaNew\", \"program\": \"cuda_note\", \"state\": \"failed\", \"reason\": \"Invalid "
+		"argument\"}]},"
+		"{\"path\": \"/bin/a\\nb\", \"held\": true, \"blind_us\": 0, \"stripped\": true, \"missing\": 0, "
+		"\"error\": \"\", \"probes\": []},"
 		"{\"path\": \"/lib/c\", \"held\": false, \"blind_us\": null, \"missing\": 0, "
 		"\"error\": \"No\\u001bt\", \"probes\": []},"
-		"{\"path\": \"/lib/d\", \"held\": false, \"blind_us\": 0, \"missing\": 0, \"error\": \"\", \"probes\": []}],"
+		"{\"path\": \"/lib/d\", \"held\": false, \"blind_us\": 0, \"missing\": 0, \"error\": \"\", "
+		"\"probes\": []}],"
 		"\"programs\": [{\"name\": \"cuda_call\", \"loaded\": true, \"attached\": true}, {\"name\": \"x\"}]}";
 	assert_int_equal(run_cmd(&ttmon_cmd_probes, "probes", NULL, path), 0);
 	assert_width(out);

@@ -395,18 +395,21 @@ static void test_gone(void **state)
 
 /* ---- order ---- */
 
-#define ROWS                                                                                                                    \
-	"{\"processes\":["                                                                                                      \
-	"{\"pid\":1,\"start_ns\":1,\"cpu_ns\":30,\"cycles\":100,\"instructions\":50,\"llc_misses\":5,\"mbm_total_bytes\":null," \
-	"\"llc_bytes\":1,\"pinned_bytes\":0,\"copy_bytes\":9,\"switches\":1},"                                                  \
-	"{\"pid\":2,\"start_ns\":1,\"cpu_ns\":20,\"cycles\":100,\"instructions\":200,\"llc_misses\":9,\"mbm_total_bytes\":7,"   \
-	"\"llc_bytes\":null,\"pinned_bytes\":10,\"copy_bytes\":null,\"switches\":3},"                                           \
-	"{\"pid\":3,\"start_ns\":1,\"cpu_ns\":40,\"cycles\":null,\"instructions\":200,\"llc_misses\":null,"                     \
-	"\"mbm_total_bytes\":0,\"llc_bytes\":2,\"pinned_bytes\":5,\"copy_bytes\":1,\"switches\":2},"                            \
-	"{\"pid\":4,\"start_ns\":1,\"cpu_ns\":0,\"cycles\":0,\"instructions\":0,\"llc_misses\":0,\"mbm_total_bytes\":0,"        \
-	"\"llc_bytes\":3,\"pinned_bytes\":5,\"copy_bytes\":1,\"switches\":0},"                                                  \
-	"{\"pid\":5,\"start_ns\":1,\"class\":\"kernel\",\"cpu_ns\":90,\"switches\":9},"                                         \
-	"{\"pid\":6,\"start_ns\":1,\"ended\":true,\"cpu_ns\":0,\"switches\":0},"                                                \
+#define ROWS                                                                                                \
+	"{\"processes\":["                                                                                  \
+	"{\"pid\":1,\"start_ns\":1,\"cpu_ns\":30,\"cycles\":100,\"instructions\":50,\"llc_misses\":5,"      \
+	"\"mbm_total_bytes\":null,"                                                                         \
+	"\"llc_bytes\":1,\"pinned_bytes\":0,\"copy_bytes\":9,\"switches\":1},"                              \
+	"{\"pid\":2,\"start_ns\":1,\"cpu_ns\":20,\"cycles\":100,\"instructions\":200,\"llc_misses\":9,"     \
+	"\"mbm_total_bytes\":7,"                                                                            \
+	"\"llc_bytes\":null,\"pinned_bytes\":10,\"copy_bytes\":null,\"switches\":3},"                       \
+	"{\"pid\":3,\"start_ns\":1,\"cpu_ns\":40,\"cycles\":null,\"instructions\":200,\"llc_misses\":null," \
+	"\"mbm_total_bytes\":0,\"llc_bytes\":2,\"pinned_bytes\":5,\"copy_bytes\":1,\"switches\":2},"        \
+	"{\"pid\":4,\"start_ns\":1,\"cpu_ns\":0,\"cycles\":0,\"instructions\":0,\"llc_misses\":0,"          \
+	"\"mbm_total_bytes\":0,"                                                                            \
+	"\"llc_bytes\":3,\"pinned_bytes\":5,\"copy_bytes\":1,\"switches\":0},"                              \
+	"{\"pid\":5,\"start_ns\":1,\"class\":\"kernel\",\"cpu_ns\":90,\"switches\":9},"                     \
+	"{\"pid\":6,\"start_ns\":1,\"ended\":true,\"cpu_ns\":0,\"switches\":0},"                            \
 	"{\"pid\":7,\"start_ns\":1,\"ended\":true,\"cpu_ns\":1,\"switches\":0}]}"
 
 static void arranged(const struct ttmon_top_ask *ask, const char *wanted)
@@ -895,13 +898,14 @@ static void test_args(void **state)
  * now_ns, off_ns and missed of cpu and of transfer, state and seen_since_ns of transfer, what the
  * process did.
  */
-#define SEEN                                                                                                                 \
-	"{\"now_ns\":%d,\"counters\":true,\"rdt\":false,\"sums\":{\"user_ns\":%d,\"idle_ns\":%d,\"cpus\":%s},\"families\":{" \
-	"\"cpu\":{\"state\":\"on\",\"why\":\"\",\"seen_since_ns\":1,\"off_ns\":%d,\"missed\":0},"                            \
-	"\"transfer\":{\"state\":\"%s\",\"why\":\"budget\",\"from_ns\":3600000000000,\"seen_since_ns\":%s,"                  \
-	"\"off_ns\":%d,\"missed\":%d},"                                                                                      \
-	"\"alloc\":{\"state\":\"on\",\"why\":\"\",\"seen_since_ns\":1,\"off_ns\":0,\"missed\":0}},"                          \
-	"\"processes\":[{\"pid\":9,\"start_ns\":4,\"comm\":\"x\",\"class\":\"user\",\"traced\":true,\"cpu_ns\":%s,"          \
+#define SEEN                                                                                                        \
+	"{\"now_ns\":%d,\"counters\":true,\"rdt\":false,\"sums\":{\"user_ns\":%d,\"idle_ns\":%d,\"cpus\":%s},"      \
+	"\"families\":{"                                                                                            \
+	"\"cpu\":{\"state\":\"on\",\"why\":\"\",\"seen_since_ns\":1,\"off_ns\":%d,\"missed\":0},"                   \
+	"\"transfer\":{\"state\":\"%s\",\"why\":\"budget\",\"from_ns\":3600000000000,\"seen_since_ns\":%s,"         \
+	"\"off_ns\":%d,\"missed\":%d},"                                                                             \
+	"\"alloc\":{\"state\":\"on\",\"why\":\"\",\"seen_since_ns\":1,\"off_ns\":0,\"missed\":0}},"                 \
+	"\"processes\":[{\"pid\":9,\"start_ns\":4,\"comm\":\"x\",\"class\":\"user\",\"traced\":true,\"cpu_ns\":%s," \
 	"\"cycles\":null,\"copies\":%s,\"copy_bytes\":%s,\"pinned_bytes\":8192,\"probed_ns\":%s}],\"gone\":{}}"
 
 static struct ttmon_top between_two(const struct ttmon_top *a, const struct ttmon_top *b)

@@ -77,9 +77,8 @@ static const struct {
 	{ "/../../pod" UID "/" A64, "", A12, UID },
 	/* kind: a node is a container; its containers are inside it. */
 	{ "/docker/" B64 "/kubelet/kubepods/burstable/pod" UID "/" A64, "", A12, UID },
-	{ "/system.slice/docker-" B64
-	  ".scope/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort.slice/kubelet-kubepods-besteffort-pod" UID_
-	  ".slice/cri-containerd-" A64 ".scope",
+	{ "/system.slice/docker-" B64 ".scope/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort.slice"
+	  "/kubelet-kubepods-besteffort-pod" UID_ ".slice/cri-containerd-" A64 ".scope",
 	  "cri-containerd-" A64 ".scope", A12, UID },
 	{ "/docker/" B64 "/system.slice/containerd.service", "containerd.service", B12, "" },
 	{ POD "/cri-containerd-" A64 ".scope/docker/" B64, "cri-containerd-" A64 ".scope", B12, UID },

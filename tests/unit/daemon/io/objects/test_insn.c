@@ -91,7 +91,8 @@ static void test_nop5(void **state)
 	assert_false(ttmon_insn_is_nop5((const uint8_t *)cases[0].insn, 5, EM_AARCH64));
 }
 
-#define CMPL	"\x81\x3d\x7e\x34\x93\x01\x00\xba\x1c\x32" /* cmpl $0x321cba00, off(%rip): libcuda 535, cuMemHostAlloc */
+/* cmpl $0x321cba00, off(%rip): libcuda 535, cuMemHostAlloc */
+#define CMPL	"\x81\x3d\x7e\x34\x93\x01\x00\xba\x1c\x32"
 #define CMPL8	"\x83\x3d\x01\x02\x03\x04\x05"
 #define CMPB	"\x80\x3d\x01\x02\x03\x04\x05"
 #define ENDBR64 "\xf3\x0f\x1e\xfa"

@@ -48,9 +48,11 @@ static const struct expect names[] = {
 	{ "_ZN2tt8tt_metal13AllocatorImpl5clearEv", 275 },
 	{ "_ZN2tt8tt_metal9Allocator5clearEv", 276 },
 	/* with an address it is a shadow, else an allocation */
-	{ "_ZN2tt8tt_metal6Buffer6createEPNS0_7IDeviceEmmmNS0_10BufferTypeERKNS0_18BufferShardingArgsESt8optionalIbES8_IN4ttsl10StrongTypeIhNS0_14SubDeviceIdTagEEEE",
+	{ "_ZN2tt8tt_metal6Buffer6createEPNS0_7IDeviceEmmmNS0_10BufferType"
+	  "ERKNS0_18BufferShardingArgsESt8optionalIbES8_IN4ttsl10StrongTypeIhNS0_14SubDeviceIdTagEEEE",
 	  280 },
-	{ "_ZN2tt8tt_metal6Buffer6createEPNS0_7IDeviceEmmNS0_10BufferTypeERKNS0_18BufferShardingArgsESt8optionalIbES8_IN4ttsl10StrongTypeIhNS0_14SubDeviceIdTagEEEE",
+	{ "_ZN2tt8tt_metal6Buffer6createEPNS0_7IDeviceEmmNS0_10BufferTypeERKNS0_18BufferShardingArgs"
+	  "ESt8optionalIbES8_IN4ttsl10StrongTypeIhNS0_14SubDeviceIdTagEEEE",
 	  281 },
 	{ "_ZN2tt8tt_metal2v06Buffer6createEPNS1_6DeviceEmmNS0_10BufferTypeENS0_18TensorMemoryLayoutE", 281 },
 	{ "_ZN2tt8tt_metal25SharedMemoryStatsProviderC1Emi", 286 },
@@ -83,34 +85,43 @@ static const struct expect names[] = {
 	{ "_ZN2tt8tt_metal14EnqueueProgramERNS0_12CommandQueueERNS0_7ProgramEb", 314 },
 	{ "_ZN2tt8tt_metal2v014EnqueueProgramERNS1_12CommandQueueERNS1_7ProgramEb", 314 },
 	{ "_ZN2tt8tt_metal14HWCommandQueue15enqueue_programERNS0_7ProgramEb", 315 },
-	{ "_ZN2tt8tt_metal11distributed18FDMeshCommandQueue13enqueue_traceERKN4ttsl10StrongTypeIjNS1_14MeshTraceIdTagEEEb",
+	{ "_ZN2tt8tt_metal11distributed18FDMeshCommandQueue13enqueue_traceERKN4ttsl10StrongTypeIj"
+	  "NS1_14MeshTraceIdTagEEEb",
 	  316 },
-	{ "_ZN2tt8tt_metal11distributed11ReplayTraceEPNS1_10MeshDeviceEhRKN2tt3stl10StrongTypeIjNS1_14MeshTraceIdTagEEEb",
+	{ "_ZN2tt8tt_metal11distributed11ReplayTraceEPNS1_10MeshDeviceEhRKN2tt3stl10StrongTypeIj"
+	  "NS1_14MeshTraceIdTagEEEb",
 	  317 },
 	{ "_ZN2tt8tt_metal6detail13LaunchProgramEPNS0_7IDeviceERNS0_7ProgramEb", 320 },
 	{ "_ZN2tt8tt_metal6detail13LaunchProgramEPNS0_7IDeviceERNS0_7ProgramEbb", 320 },
-	{ "_ZN2tt8tt_metal11distributed18FDMeshCommandQueue6finishEN4ttsl4SpanIKNS3_10StrongTypeIhNS0_14SubDeviceIdTagEEELm18446744073709551615EEE",
+	{ "_ZN2tt8tt_metal11distributed18FDMeshCommandQueue6finishEN4ttsl4SpanIKNS3_10StrongTypeIh"
+	  "NS0_14SubDeviceIdTagEEELm18446744073709551615EEE",
 	  321 },
 	{ "_ZN2tt8tt_metal11distributed6FinishERNS1_16MeshCommandQueueEN4ttsl4SpanIKhLm1EEE", 322 },
 	{ "_ZN2tt8tt_metal6FinishERNS0_12CommandQueueE", 323 },
 	{ "_ZN2tt8tt_metal11distributed10MeshDevice17replay_mesh_traceEhRKN4ttsl10StrongTypeIjNS1_14MeshTraceIdTagEEEb",
 	  331 },
-	{ "_ZN2tt8tt_metal11distributed14MeshDeviceImpl17replay_mesh_traceEhRKN4ttsl10StrongTypeIjNS1_14MeshTraceIdTagEEEb",
+	{ "_ZN2tt8tt_metal11distributed14MeshDeviceImpl17replay_mesh_traceEhRKN4ttsl10StrongTypeIj"
+	  "NS1_14MeshTraceIdTagEEEb",
 	  332 },
-	{ "_ZN2tt8tt_metal11distributed18SDMeshCommandQueue6finishEN4ttsl4SpanIKNS3_10StrongTypeIhNS0_14SubDeviceIdTagEEELm18446744073709551615EEE",
+	{ "_ZN2tt8tt_metal11distributed18SDMeshCommandQueue6finishEN4ttsl4SpanIKNS3_10StrongTypeIh"
+	  "NS0_14SubDeviceIdTagEEELm18446744073709551615EEE",
 	  333 },
-	{ "_ZN2tt8tt_metal11distributed18SDMeshCommandQueue13enqueue_traceERKN4ttsl10StrongTypeIjNS1_14MeshTraceIdTagEEEb",
+	{ "_ZN2tt8tt_metal11distributed18SDMeshCommandQueue13enqueue_traceERKN4ttsl10StrongTypeIj"
+	  "NS1_14MeshTraceIdTagEEEb",
 	  334 },
-	{ "_ZN2tt8tt_metal11distributed20MeshCommandQueueBase25enqueue_write_mesh_bufferERKSt10shared_ptrINS1_10MeshBufferEEPKvb",
+	{ "_ZN2tt8tt_metal11distributed20MeshCommandQueueBase25enqueue_write_mesh_buffer"
+	  "ERKSt10shared_ptrINS1_10MeshBufferEEPKvb",
 	  325 },
-	{ "_ZN2tt8tt_metal11distributed20MeshCommandQueueBase24enqueue_read_mesh_bufferEPvRKSt10shared_ptrINS1_10MeshBufferEEb",
+	{ "_ZN2tt8tt_metal11distributed20MeshCommandQueueBase24enqueue_read_mesh_buffer"
+	  "EPvRKSt10shared_ptrINS1_10MeshBufferEEb",
 	  326 },
 	/* the real-time profiler */
 	{ "_ZN2tt38InvokeProgramRealtimeProfilerCallbacksERKNS_8tt_metal12experimental21ProgramRealtimeRecordE", 340 },
 	/* its pairs are of host nanoseconds, not of device cycles */
 	{ "_ZN2tt8tt_metal29RealtimeProfilerTracyConsumer15CalibrateDeviceEjlmd", TTMON_TTNAME_NONE },
 	{ "_ZN2tt38InvokeProgramRealtimeProfilerCallbacksERKNS_21ProgramRealtimeRecordE", 340 },
-	{ "_ZN2tt8tt_metal13DataCollector38InvokeProgramRealtimeProfilerCallbacksERKNS0_12experimental21ProgramRealtimeRecordE",
+	{ "_ZN2tt8tt_metal13DataCollector38InvokeProgramRealtimeProfilerCallbacks"
+	  "ERKNS0_12experimental21ProgramRealtimeRecordE",
 	  342 },
 	{ "_ZN2tt8tt_metal28RealtimeProfilerTracyHandler15CalibrateDeviceEjlmd", 350 },
 	/* vtables */

@@ -232,7 +232,8 @@ static void test_formats(void **state)
 		{ "rmid_alloc", "", false },
 		/* An additional field at the end. */
 		{ "rmid_free",
-		  "\tfield:u32 rmid;\toffset:8;\tsize:4;\n\tfield:u64 timestamp;\toffset:16;\tsize:8;\n\tfield:u64 x;\toffset:24;\tsize:8;\n",
+		  "\tfield:u32 rmid;\toffset:8;\tsize:4;\n\tfield:u64 timestamp;\toffset:16;\tsize:8;\n\tfield:u64 x;"
+		  "\toffset:24;\tsize:8;\n",
 		  true },
 		/* The wrong order, the wrong size, the wrong name. */
 		{ "rmid_free", "\tfield:u64 timestamp;\toffset:16;\tsize:8;\n\tfield:u32 rmid;\toffset:8;\tsize:4;\n",

@@ -211,8 +211,8 @@ static void test_variants(void **state)
 }
 
 /*
- * As of 2026: mesh -> impl -> view -> ViewImpl -> vector of variants, and the root's ScopedDevices a step nearer. at: which word
- * of the object leads to the vector; a view has one alone.
+ * As of 2026: mesh -> impl -> view -> ViewImpl -> vector of variants; the root's ScopedDevices is a
+ * step nearer. at: which word of the object leads to the vector; a view has one alone.
  */
 static uint64_t *deep_mesh(uint64_t *scoped, size_t from, size_t n, size_t at)
 {
