@@ -4,7 +4,7 @@
 
 Only paragraphs of prose with such a line change: tables, drawings and lists with columns stay as they are,
 for a person. A comment behind a line of code that is over 120 columns moves above it. What is not changed
-and still too long is what lint.py names. Afterwards `lint.py --lower`.
+and still too long is what lint.py names.
 """
 import re
 import sys
