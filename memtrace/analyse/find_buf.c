@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * find_buf.c: what is odd about which buffer. What a trace cannot know, because something is missing
- * in it, is not claimed.
+ * find_buf.c: findings about buffers. If a trace is incomplete, findings that the missing part could
+ * refute are not reported.
  */
 #include "memtrace/analyse/an_int.h"
 

@@ -41,7 +41,7 @@ enum ttmon_mt_kind {
 	TTMON_MT_COPY_DST, /* its shared side, a write */
 	TTMON_MT_LDMATRIX, /* a row pointer of 16 bytes for each lane that gives one */
 	TTMON_MT_STMATRIX,
-	TTMON_MT_PREFETCH, /* moves no data to a register: counted apart, in no efficiency */
+	TTMON_MT_PREFETCH, /* moves no data to a register: counted apart, and left out of efficiencies */
 	TTMON_MT_KIND_MAX
 };
 

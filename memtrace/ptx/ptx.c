@@ -204,7 +204,7 @@ static uint32_t beyond(const struct ttmon_ptx_fn *fn, const struct ttmon_ptx_opt
 	return opts->counters && fn->nr_sites > left ? fn->nr_sites - left : 0;
 }
 
-/* What kernel k cannot record: in itself and in all that it calls. */
+/* Counts what cannot be recorded of kernel k and of all functions that it calls. */
 static void count(struct ttmon_ptx_mod *m, const struct ttmon_ptx_opts *opts, uint32_t *stack, uint32_t kernel,
 		  uint32_t mark, struct ttmon_ptx_kernel *k)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * memtrace/read/stream_rd.h: the parts of the reader of memtrace/stream/stream.h: its dictionary
- * (stream_dict.c) and its chunks of records (stream_recs.c). What they are given is a payload,
- * inflated, with TTMON_MTS_SLACK bytes behind it that may be read. -EBADMSG: it makes no sense;
- * -ENOMEM, -E2BIG.
+ * (stream_dict.c) and its chunks of records (stream_recs.c). Both read an inflated payload;
+ * TTMON_MTS_SLACK more bytes after its end may be read. Errors: -EBADMSG, the payload is malformed;
+ * -ENOMEM; -E2BIG.
  */
 #ifndef TTMON_MEMTRACE_STREAM_RD_H
 #define TTMON_MEMTRACE_STREAM_RD_H
@@ -60,7 +60,7 @@ void ttmon_mts_index_fini(struct ttmon_mts_index *x);
 
 struct ttmon_mts_run {
 	const uint8_t *p, *end;
-	uint64_t value, d;   /* of the record before the run; what each of the run adds */
+	uint64_t value, d;   /* of the record before the run; what each record adds */
 	uint32_t from, upto; /* records of the run */
 };
 

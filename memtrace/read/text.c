@@ -38,7 +38,7 @@ struct reader {
 	struct ttmon_mt_bounds range;
 	struct ttmon_mt_knows knows;
 	enum skew skew;
-	bool repeated;			 /* an id came again: they are not of one process */
+	bool repeated;			 /* a launch id came twice: the launches are of several processes */
 	bool banner, old, new, launched; /* old: lines of 1.3 were seen; new: of 1.5 or later */
 	uint64_t first_launch, old_id;	 /* old_id: of the launch that accesses of 1.3 belong to */
 	uint64_t newest;		 /* of launches, the last line's id */

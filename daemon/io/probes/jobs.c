@@ -494,8 +494,8 @@ static bool is_there(const char *path, const struct ttmon_file_stat *as)
 }
 
 /*
- * By name, here and as the process sees it: a tenth of what opening it takes, and every program that
- * starts maps half a dozen such files.
+ * Looks the file up by its name, in our own root and in the process's. That takes a tenth of the time
+ * of opening the file, and every program that starts maps half a dozen such files.
  */
 static int job_check(const void *ctx _unused_, const void *in, size_t n, int fd _unused_, struct ttmon_helper_out *out)
 {
