@@ -126,8 +126,8 @@ static void fill(struct ttmon_mts_chunk *r, struct ttmon_mt_rec *to, uint32_t n)
 
 /*
  * Writes up to max records of the chunk to `to`, and their lists of addresses to addr. Returns how
- * many were written. Malformed records are counted and left out; in a chunk with the order of arrival they
- * stay, with mask 0, because each has a rank. -EBADMSG: a column ends too soon.
+ * many were written. Malformed records are counted and left out; in a chunk with the order of
+ * arrival they stay, with mask 0, because each has a rank. -EBADMSG: a column ends too soon.
  */
 static int64_t decode(struct ttmon_mts_chunk *r, struct ttmon_mt_rec *to, uint64_t (*addr)[TTMON_MT_LANES], size_t max)
 {
