@@ -240,7 +240,7 @@ static int run(const struct ttmon_cli *cli, void *ctx)
 
 static const struct ttmon_cli_opt options[] = {
 	{ "output", 'o', "OUT", "output file; - is standard output (default: the name of the database with .html)",
-	  ".html takes the place of .json or .json.gz. The name is printed, and a file that is no page of ttmon is "
+	  "The suffix .html replaces .json or .json.gz. The name is printed, and a file that is no page of ttmon is "
 	  "not replaced.",
 	  TTMON_CLI_TEXT(struct opts, out, ":file") },
 	{ "max", 'n', "N", "number of allocations in the page, the hottest ones (default 50000)",
