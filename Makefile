@@ -215,7 +215,8 @@ $(1)/obj/%.o: %.c $(1)/flags | $(O)/version.h
 
 $(DAEMON_SRC:%.c=$(1)/obj/%.o): | $(O)/ttmond.skel.h
 $(1)/obj/tools/db/cmd_db.o: docs/ttmon-db.schema.json
-$(1)/obj/tools/view/cmd_view.o $(1)/obj/tools/view/page.o $(1)/obj/tools/memtrace/view.o $(1)/obj/tools/flame/cmd_flame.o: $(wildcard tools/view/page/*)
+$(addprefix $(1)/obj/tools/,view/cmd_view.o view/page.o memtrace/view.o flame/cmd_flame.o): \
+	$(wildcard tools/view/page/*)
 $(UNIT_SRC:%.c=$(1)/obj/%.o): CPPFLAGS += $(CUDA_INCLUDE:%=-isystem %)
 
 # Made anew each time: ar would keep the members of sources that are gone; appended (q), since r would

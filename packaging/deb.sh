@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# deb.sh VERSION: make Debian packages in $O of what `make install` installs; run by `make deb`. Prints where they are, ttmon last.
+# deb.sh VERSION: make Debian packages in $O of what `make install` installs; run by `make deb`. Prints
+# where they are, ttmon last.
 #
 #	libttmon0	the library that allocators link, libttmon.so.0
 #	libttmon-dev	the public headers, libttmon.a and what a compiler needs
@@ -31,7 +32,8 @@ mkdir -p "$top/ttmon" "$top/debian"
 # Units under /lib, where Debian 12 has them; systemd itself says where.
 "$MAKE" --no-print-directory O="$O" install DESTDIR="$top/ttmon" prefix=/usr libdir="$libdir" >&2
 
-strip --strip-unneeded --remove-section=.comment --remove-section=.note "$top"/ttmon/usr/sbin/ttmond "$top"/ttmon/usr/bin/ttmon \
+strip --strip-unneeded --remove-section=.comment --remove-section=.note \
+	"$top"/ttmon/usr/sbin/ttmond "$top"/ttmon/usr/bin/ttmon \
 	"$top/ttmon$libdir"/libttmon.so.0 "$top/ttmon$libdir"/libttmon-pin.so "$top/ttmon$libdir"/libttmon-memtrace.so
 strip --strip-debug "$top/ttmon$libdir"/libttmon.a
 gzip -9nr "$top"/ttmon/usr/share/man

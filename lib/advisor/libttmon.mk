@@ -7,7 +7,9 @@
 # are global: what else is in it meets no name of the program's, in the archive neither. What they do
 # not need is left out, the commands' messages on stderr above all.
 
-LIBTTMON_SRC := $(call below,lib/advisor) $(wildcard lib/read/run*.c lib/pin/profile*.c lib/pin/groups.c lib/verdict/*.c) lib/read/client.c lib/read/db.c lib/read/fields.c lib/read/programs.c lib/os/elf.c lib/os/proc.c \
+LIBTTMON_SRC := $(call below,lib/advisor) \
+	$(wildcard lib/read/run*.c lib/pin/profile*.c lib/pin/groups.c lib/verdict/*.c) lib/read/client.c \
+	lib/read/db.c lib/read/fields.c lib/read/programs.c lib/os/elf.c lib/os/proc.c \
 		$(addprefix lib/unwind/,cfi.c walk.c mapped.c) \
 		$(addprefix lib/base/,hmap.c names.c hash.c fmt.c plumbing.c)
 LIBTTMON_DIR := $(O)/libttmon

@@ -241,7 +241,8 @@ def probes(bench, files, most):
         ],
     )
     print(
-        f"attack: resident {rss[0]} KiB before, {rss[1]} KiB with {sum(of)} probes of that user, {rss_kib(service)} KiB when the files are gone",
+        f"attack: resident {rss[0]} KiB before, {rss[1]} KiB with {sum(of)} probes of that user, "
+        f"{rss_kib(service)} KiB when the files are gone",
         file=sys.stderr,
     )
     victim.target.proc.kill()

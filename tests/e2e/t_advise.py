@@ -274,7 +274,8 @@ def test_cost_model(bench):
     m.write(bench.path("a.json"))
     cost = figures(bench, "a.json")["cost"]
     eq("pageable", cost["pageable"], {"bytes_per_s": 6 * 10**9, "from": "default"})
-    true(f"pinning {cost['pinning']}", cost["pinning"]["from"].startswith("databases: 1 of 5 pins, 15.0 MiB in 10.0 ms"))
+    source = cost["pinning"]["from"]
+    true(f"pinning {source}", source.startswith("databases: 1 of 5 pins, 15.0 MiB in 10.0 ms"))
     true(f"rate {cost['pinning']}", 1.5e9 < cost["pinning"]["bytes_per_s"] < 1.6e9)
     m.alloc(1, 15 << 30, 0.1, 0.2, pin_ns=1000)
     m.write(bench.path("b.json"))

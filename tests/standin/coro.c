@@ -15,8 +15,8 @@
  *   mixed    a coroutine yields in a copy; the main stack yields back in an allocation of its own, of
  *            which the copy is no part, and the copy returns first
  *   array-X  X, but the coroutine's stack is an array on the main stack, above all that that calls
- *   threads  no coroutine: threads with large, small and own stacks allocate, the first one far down its
- *            stack, and so does a child process that a thread makes
+ *   threads  no coroutine: threads with large, small and own stacks allocate, the first one far down
+ *            its stack, and so does a child process that a thread makes
  *
  * There are two programs: coro switches stacks by instructions of its own, coro_ctx (-DWITH_UCONTEXT)
  * by swapcontext(). Prints one line of JSON: the copies to the device and their bytes, and the

@@ -45,8 +45,9 @@ void ident_copy(const void *p, size_t size, int times)
 	X(a, 4, 36, 0, 0)                                                                               \
 	X(a, 5, 512, 1, 20)                                                                             \
 	X(a, 6, 8, 0, 3)                                                                                \
-	X(a, 7, 100, 1, 0) X(a, 8, 40, 0, 40) X(a, 9, 64, 0, 5) X(a, 10, 64, 1, 0) X(a, 11, 256, 0, 12) \
-		X(a, 12, 12, 1, 2) X(a, 13, 24, 0, 0) X(a, 14, 48, 0, 8) X(a, 15, 96, 1, 30)
+	X(a, 7, 100, 1, 0)                                                                              \
+	X(a, 8, 40, 0, 40) X(a, 9, 64, 0, 5) X(a, 10, 64, 1, 0) X(a, 11, 256, 0, 12) X(a, 12, 12, 1, 2) \
+		X(a, 13, 24, 0, 0) X(a, 14, 48, 0, 8) X(a, 15, 96, 1, 30)
 A_SITES(IDENT_SITE)
 
 /* Intermediate functions, which one optimisation keeps as functions and another does not. */

@@ -14,26 +14,26 @@
 #include "cuda_api.h"
 #include "standin.h"
 
-#define LEDGER_FUNCTIONS(F)                                                                                      \
-	F(cudaHostAlloc)                                                                                         \
-	F(cudaMallocHost)                                                                                        \
-	F(cudaFreeHost)                                                                                          \
-	F(cudaHostRegister)                                                                                      \
-	F(cudaHostUnregister)                                                                                    \
-	F(cudaMallocManaged)                                                                                     \
-	F(cudaHostGetDevicePointer)                                                                              \
-	F(cudaMalloc)                                                                                            \
-	F(cudaMallocAsync)                                                                                       \
-	F(cudaMallocFromPoolAsync)                                                                               \
-	F(cudaMallocPitch) F(cudaMalloc3D) F(cudaFree) F(cudaFreeAsync) F(cudaMemPoolCreate) F(cudaSetDevice)    \
-		F(cudaMemcpy) F(cudaMemcpyAsync) F(cudaMemcpy2D) F(cudaMemcpy2DAsync) F(cudaMemcpy3D)            \
-			F(cudaMemcpy3DAsync) F(cudaMemcpyPeer) F(cudaMemcpyPeerAsync) F(cudaMemcpy3DPeer)        \
-				F(cudaMemcpyToSymbol) F(cudaMemcpyToSymbolAsync) F(cudaMemcpyFromSymbol)         \
-					F(cudaMemcpyFromSymbolAsync) F(cudaMemcpyToArray) F(cudaMemcpyFromArray) \
-						F(cudaMemcpy2DToArray) F(cudaMemcpy2DFromArrayAsync)             \
-							F(cudaMemcpyBatchAsync) F(cudaMemcpy3DBatchAsync)        \
-								F(cudaMemPrefetchAsync) F(cudaMemAdvise)         \
-									F(cudaLaunchKernel)
+#define LEDGER_FUNCTIONS(F)                                                                                     \
+	F(cudaHostAlloc)                                                                                        \
+	F(cudaMallocHost)                                                                                       \
+	F(cudaFreeHost)                                                                                         \
+	F(cudaHostRegister)                                                                                     \
+	F(cudaHostUnregister)                                                                                   \
+	F(cudaMallocManaged)                                                                                    \
+	F(cudaHostGetDevicePointer)                                                                             \
+	F(cudaMalloc)                                                                                           \
+	F(cudaMallocAsync)                                                                                      \
+	F(cudaMallocFromPoolAsync)                                                                              \
+	F(cudaMallocPitch)                                                                                      \
+	F(cudaMalloc3D) F(cudaFree) F(cudaFreeAsync) F(cudaMemPoolCreate) F(cudaSetDevice) F(cudaMemcpy)        \
+		F(cudaMemcpyAsync) F(cudaMemcpy2D) F(cudaMemcpy2DAsync) F(cudaMemcpy3D) F(cudaMemcpy3DAsync)    \
+			F(cudaMemcpyPeer) F(cudaMemcpyPeerAsync) F(cudaMemcpy3DPeer) F(cudaMemcpyToSymbol)      \
+				F(cudaMemcpyToSymbolAsync) F(cudaMemcpyFromSymbol) F(cudaMemcpyFromSymbolAsync) \
+					F(cudaMemcpyToArray) F(cudaMemcpyFromArray) F(cudaMemcpy2DToArray)      \
+						F(cudaMemcpy2DFromArrayAsync) F(cudaMemcpyBatchAsync)           \
+							F(cudaMemcpy3DBatchAsync) F(cudaMemPrefetchAsync)       \
+								F(cudaMemAdvise) F(cudaLaunchKernel)
 
 enum fn {
 #define F(name) FN_##name,

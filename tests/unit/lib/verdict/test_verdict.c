@@ -368,7 +368,7 @@ static void prices_are_found_again(void **state)
 	}
 }
 
-/* Some threads wait 40 ms for a CPU in the middle of a pin: on a busy host that is no price of pinning. */
+/* Some threads wait 40 ms for a CPU in the middle of a pin: that is no price of pinning. */
 static void prices_of_a_busy_host(void **state)
 {
 	struct ttmon_cost c = TTMON_COST_DEFAULT;

@@ -465,12 +465,16 @@ static void test_sort_keys(void **state)
 
 /* ---- lines ---- */
 
-#define TEXT                                                                                                                \
-	"{\"now_ns\":2000000000,\"counters\":%s,\"rdt\":%s,\"sums\":{\"user_ns\":1000000000,\"kernel_ns\":500000000,"       \
-	"\"idle_ns\":2400000000,\"missing_ns\":%s,\"cpus\":2},\"processes\":["                                              \
-	"{\"pid\":4194304,\"start_ns\":1,\"comm\":\"python3\",\"cpu_ns\":1000000000,\"cycles\":1000,\"instructions\":2500," \
-	"\"llc_misses\":2468000,\"llc_bytes\":3145728,\"mbm_total_bytes\":2147483648,\"pinned_bytes\":1048575999,"          \
-	"\"copy_bytes\":1023,\"wait_ns\":1500000000,\"switches\":1999,\"rmid\":511},"                                       \
+#define TEXT                                                                                          \
+	"{\"now_ns\":2000000000,\"counters\":%s,\"rdt\":%s,\"sums\":{\"user_ns\":1000000000,"         \
+	"\"kernel_ns\":500000000,"                                                                    \
+	"\"idle_ns\":2400000000,\"missing_ns\":%s,\"cpus\":2},"                                       \
+	"\"processes\":["                                                                             \
+	"{\"pid\":4194304,\"start_ns\":1,\"comm\":\"python3\",\"cpu_ns\":1000000000,\"cycles\":1000," \
+	"\"instructions\":2500,"                                                                      \
+	"\"llc_misses\":2468000,\"llc_bytes\":3145728,\"mbm_total_bytes\":2147483648,"                \
+	"\"pinned_bytes\":1048575999,"                                                                \
+	"\"copy_bytes\":1023,\"wait_ns\":1500000000,\"switches\":1999,\"rmid\":511},"                 \
 	"{\"pid\":12,\"start_ns\":1,\"class\":\"kernel\",\"comm\":\"kthreadd\",\"cpu_ns\":null}]}"
 
 static void test_lines(void **state)
@@ -628,11 +632,12 @@ static void test_large(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
 		const char *x = values[i];
-		struct ttmon_top t = reading(
-			"{\"now_ns\":1000000000,\"counters\":true,\"rdt\":true,\"processes\":[{\"pid\":1,\"comm\":\"x\",\"cpu_ns\":500,"
-			"\"llc_misses\":%s,\"llc_bytes\":%s,\"mbm_total_bytes\":%s,\"pinned_bytes\":%s,"
-			"\"copy_bytes\":%s,\"switches\":%s}]}",
-			x, x, x, x, x, x);
+		struct ttmon_top t =
+			reading("{\"now_ns\":1000000000,\"counters\":true,\"rdt\":true,"
+				"\"processes\":[{\"pid\":1,\"comm\":\"x\",\"cpu_ns\":500,"
+				"\"llc_misses\":%s,\"llc_bytes\":%s,\"mbm_total_bytes\":%s,\"pinned_bytes\":%s,"
+				"\"copy_bytes\":%s,\"switches\":%s}]}",
+				x, x, x, x, x, x);
 
 		fit(&t, 0, false, &l);
 		ttmon_top_line(&t, 0, &l, NULL, line, sizeof(line));
