@@ -160,7 +160,6 @@ int BPF_PROG(who_migrate, struct task_struct *p, int dest)
  * found.
  */
 const volatile u64 cfg_preempt_off = 0;
-const volatile u64 cfg_pcpu_hot_off = 0;
 const volatile u64 cfg_hrtimers_off = 0;
 const volatile u64 cfg_timers_off = 0;
 
@@ -175,14 +174,7 @@ static __always_inline bool preempt_count_of(struct task_struct *current, void *
 	*count = BPF_CORE_READ(current, thread_info.preempt_count);
 	return true;
 #else
-	void *at = rq + cfg_preempt_off;
-
-	if (!cfg_preempt_off) {
-		if (!cfg_pcpu_hot_off || !bpf_core_field_exists(((struct pcpu_hot *)0)->preempt_count))
-			return false;
-		at = rq + cfg_pcpu_hot_off + bpf_core_field_offset(struct pcpu_hot, preempt_count);
-	}
-	return !bpf_probe_read_kernel(count, sizeof(*count), at);
+	return cfg_preempt_off && !bpf_probe_read_kernel(count, sizeof(*count), rq + cfg_preempt_off);
 #endif
 }
 

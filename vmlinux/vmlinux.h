@@ -293,11 +293,6 @@ struct timer_base {
 	void *running_timer;
 };
 
-/* cause.bpf.c: of kernels 6.2 to 6.14 on x86 */
-struct pcpu_hot {
-	int preempt_count;
-};
-
 /* hostmem.bpf.c: system-call tracepoints, format in tracefs events/syscalls/.../format */
 struct trace_entry {
 	unsigned short type;

@@ -121,7 +121,7 @@ def test_package(bench):
     )
     eq(done.stderr, done.returncode, 0)
     deb = done.stdout.split()[-1]
-    eq("its name", deb, f"{out}/python3-ttmon_1.2+3+gabc_all.deb")
+    eq("its name", deb, f"{out}/python3-ttmon_1.2+3+gabc-1_all.deb")
     subprocess.run(["dpkg-deb", "-x", deb, bench.path("root")], check=True)
     have = {
         os.path.relpath(os.path.join(folder, f), bench.path("root"))
@@ -130,7 +130,8 @@ def test_package(bench):
     }
     lib, doc = "usr/lib/python3/dist-packages/ttmon", "usr/share/doc/python3-ttmon"
     want = {f"{lib}/{f}" for f in os.listdir(os.path.join(PACKAGE, "ttmon")) if f.endswith(".py")}
-    want |= {f"{doc}/{f}" for f in ("README.md", "copyright", "changelog.gz", "examples/ttmon.ipynb")}
+    papers = ("README.md", "copyright", "changelog.gz", "changelog.Debian.gz", "examples/ttmon.ipynb")
+    want |= {f"{doc}/{f}" for f in papers}
     eq("files", have, want)
     code = "import sys, ttmon; print(ttmon.__file__, len(ttmon.load(sys.argv[1])['allocations']))"
     done = subprocess.run(

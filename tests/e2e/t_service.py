@@ -439,7 +439,7 @@ def test_completion_of_ttmon(_bench):
     said = subprocess.run([TTMON, "top", "--sort", "no-such-key"], capture_output=True, text=True, check=False)
     words = complete(TTMON, "top", "--sort", "")
     eq(f"keys ({said.stderr})", [w for w in words if w not in said.stderr], [])
-    eq("number of keys", len(words), 10)
+    eq("number of keys", len(words), 11)
     eq("with =", complete(TTMON, "top", "--sort", "=", "ll"), ["llc"])
     eq("of --socket nothing of a command", complete(TTMON, "--socket", "/x", "prob"), ["probes"])
 
@@ -516,7 +516,7 @@ def upgrade(bench, debs):
     are those of this host's service.
     """
     root, old = bench.path("root"), bench.path("old")
-    kept = [d for name, d in debs.items() if name != "ttmon-dkms"]
+    kept = [d for name, d in debs.items() if name not in ("ttmon-dkms", "python3-ttmon")]
     for folder in ("var/lib/dpkg/updates", "var/lib/dpkg/info"):
         os.makedirs(os.path.join(root, folder))
     for name in ("status", "available"):
@@ -577,7 +577,11 @@ def test_package(bench):
     if not shutil.which("dpkg-shlibdeps"):
         raise Skip("no dpkg-dev")
     debs = {os.path.basename(d).split("_")[0]: os.path.join(TOP, d) for d in make("deb").split() if d.endswith(".deb")}
-    eq("packages", sorted(debs), ["libttmon-dev", "libttmon0", "ttmon", "ttmon-dkms", "ttmon-preload"])
+    eq(
+        "packages",
+        sorted(debs),
+        ["libttmon-dev", "libttmon0", "python3-ttmon", "ttmon", "ttmon-dkms", "ttmon-preload"],
+    )
     deb = debs["ttmon"]
     fields = help_of("dpkg-deb", "--field", deb)
     for wanted in (

@@ -102,8 +102,8 @@ def held(bench, mode, count, us, cpu=-1, seed=1, args=()):
 def test_spinning(bench):
     """A context that spins: all of it is on the CPU, and no thread of the driver's is involved."""
     s, _, db = held(bench, "spin", 300, 1000)
-    # The clocks of the run queue and of the call differ by 0.1 % at most, and stand still at some wake-ups.
-    clocks = max(STATE_OF_ERROR, s["run_queue_ns"] // 1000)
+    # The clocks of the run queue and of the call differ by 0.1 % at most, and by some 100 ns at a switch.
+    clocks = max(STATE_OF_ERROR, s["run_queue_ns"] // 1000, 500 * s["involuntary_switches"])
     true(f"blocked though it only spun: {s}", s["blocked_ns"] <= clocks or s["voluntary_switches"])
     rows = [r for r in db["waits"]["sites"] if r["fn"] == "cudaStreamSynchronize"]
     eq("one call site", (len(rows), rows[0]["kind"], rows[0]["calls"]), (1, "sync", 300))

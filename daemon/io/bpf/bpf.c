@@ -397,8 +397,11 @@ static uint32_t attach_type(const struct ttmon_bpf *b, enum ttmon_prog prog)
 static void set_percpu(struct ttmond_bpf *s)
 {
 	struct ttmon_percpu_var v[] = {
-		{ .name = "runqueues" },     { .name = "__preempt_count" }, { .name = "pcpu_hot" },
-		{ .name = "hrtimer_bases" }, { .name = "timer_bases" },
+		{ .name = "runqueues" },
+		{ .name = "__preempt_count" },
+		{ .name = "pcpu_hot", .member = "preempt_count" }, /* Linux 6.2 to 6.14 */
+		{ .name = "hrtimer_bases" },
+		{ .name = "timer_bases" },
 	};
 	int err = ttmon_percpu_find(v, ARRAY_SIZE(v));
 
@@ -406,8 +409,9 @@ static void set_percpu(struct ttmond_bpf *s)
 		log_debug("the kernel's BTF does not show the variables of a CPU: who wakes a thread is unknown");
 		return;
 	}
-	s->rodata->cfg_preempt_off = v[1].found ? v[1].offset - v[0].offset : 0;
-	s->rodata->cfg_pcpu_hot_off = v[2].found ? v[2].offset - v[0].offset : 0;
+	for (unsigned int i = 1; i <= 2; i++)
+		if (v[i].found)
+			s->rodata->cfg_preempt_off = v[i].offset - v[0].offset;
 	s->rodata->cfg_hrtimers_off = v[3].found ? v[3].offset - v[0].offset : 0;
 	s->rodata->cfg_timers_off = v[4].found ? v[4].offset - v[0].offset : 0;
 }

@@ -8,6 +8,26 @@
 
 #include "daemon/io/bpf/percpu.h"
 
+/* Looks for a member, also in anonymous structures and unions. *bits grows by its offset. */
+static bool find_member(const struct btf *btf, uint32_t id, const char *name, uint32_t *bits)
+{
+	const struct btf_type *t = btf__type_by_id(btf, (uint32_t)btf__resolve_type(btf, id));
+
+	if (!t || !btf_is_composite(t))
+		return false;
+	for (uint16_t i = 0; i < btf_vlen(t); i++) {
+		const struct btf_member *m = btf_members(t) + i;
+		const char *found = btf__name_by_offset(btf, m->name_off);
+		uint32_t at = *bits + btf_member_bit_offset(t, i);
+
+		if ((found && !strcmp(found, name)) || ((!found || !*found) && find_member(btf, m->type, name, &at))) {
+			*bits = at;
+			return true;
+		}
+	}
+	return false;
+}
+
 static void find(const struct btf *btf, const struct btf_type *section, struct ttmon_percpu_var *vars, size_t n)
 {
 	const struct btf_var_secinfo *v = btf_var_secinfos(section);
@@ -17,9 +37,12 @@ static void find(const struct btf *btf, const struct btf_type *section, struct t
 		const char *name = var ? btf__name_by_offset(btf, var->name_off) : NULL;
 
 		for (size_t k = 0; name && k < n; k++) {
-			if (strcmp(name, vars[k].name))
+			uint32_t bits = 0;
+
+			if (strcmp(name, vars[k].name) ||
+			    (vars[k].member && !find_member(btf, var->type, vars[k].member, &bits)))
 				continue;
-			vars[k].offset = v[i].offset;
+			vars[k].offset = v[i].offset + bits / 8;
 			vars[k].found = true;
 		}
 	}

@@ -7,7 +7,8 @@
 
 struct ttmon_percpu_var {
 	const char *name;
-	uint64_t offset; /* from the begin of a CPU's area; valid if found */
+	const char *member; /* of the structure that the variable is; NULL: the variable itself */
+	uint64_t offset;    /* from the begin of a CPU's area; valid if found */
 	bool found;
 };
 
