@@ -764,7 +764,7 @@ def after(row, bench, book, err, path, heat=True):
 
 
 def heat_map(row, book, view, *args):
-    doc = json.loads(run("heat", "--json", "-n", "0", *args, ok=(0,))[0])
+    doc = json.loads(run("heat", "--json", "--by", "allocation", "-n", "0", *args, ok=(0,))[0])
     for r in doc["rows"]:
         if r["method"] not in HOST_METHODS or r.get("pid") not in (None, book.pid):
             continue

@@ -69,6 +69,20 @@ static size_t unknown(const void *rec, void *out)
 	return sizeof(h);
 }
 
+/* The processes that had to do with the wait of a call. What is left in the other rows is of other calls. */
+static void hide_who(const struct ttmon_redact *r, struct ttmon_ev_wait_who *e)
+{
+	for (unsigned int i = 0; i < TTMON_WHO_ROWS; i++) {
+		struct ttmon_who *who = &e->row[i].who;
+
+		if (i >= e->nr_rows)
+			e->row[i] = (struct ttmon_who_row){ 0 };
+		/* Kernel threads have the same names on every host. */
+		else if (who->role != TTMON_WAIT_ROLE_RAN_KERNEL && who->role != TTMON_WAIT_ROLE_WOKE_KERNEL)
+			hide_word(r, who->comm, sizeof(who->comm));
+	}
+}
+
 size_t ttmon_redact_record(const struct ttmon_redact *r, const void *rec, size_t size, void *out)
 {
 	struct ttmon_event *h = out;
@@ -89,6 +103,10 @@ size_t ttmon_redact_record(const struct ttmon_redact *r, const void *rec, size_t
 	case TTMON_EV_RMID:
 	case TTMON_EV_RMID_SET:
 		hide_word(r, ((struct ttmon_ev_rmid *)out)->comm, TTMON_COMM_LEN);
+		break;
+	case TTMON_EV_WAIT:
+		if (((struct ttmon_ev_wait *)out)->bits & TTMON_W_WHO)
+			hide_who(r, out);
 		break;
 	case TTMON_EV_TAG:
 		hide_text(r, ((struct ttmon_ev_tag *)out)->tag, sizeof(((struct ttmon_ev_tag *)out)->tag));

@@ -274,6 +274,7 @@ static union {
 	struct ttmon_ev_proc proc;
 	struct ttmon_ev_task task;
 	struct ttmon_ev_rmid rmid;
+	struct ttmon_ev_wait_who wait;
 	struct ttmon_ev_tag tag;
 	struct ttmon_ev_checkpoint checkpoint;
 	struct ttmon_ev_tt_kernel kernel;
@@ -348,6 +349,19 @@ static void test_fixed_records(void **state)
 		is_word(out.rmid.comm, TTMON_COMM_LEN);
 		assert_int_equal(out.rmid.rmid, 3);
 	}
+
+	/* The processes of a wait; the rows behind them hold what other calls left there. */
+	start(TTMON_EV_WAIT);
+	in.wait.w.fn = 1;
+	in.wait.w.bits = TTMON_W_WHO;
+	in.wait.nr_rows = 2;
+	for (unsigned int i = 0; i < TTMON_WHO_ROWS; i++)
+		strcpy(in.wait.row[i].who.comm, SECRET);
+	in.wait.row[1].who.role = TTMON_WAIT_ROLE_RAN_KERNEL;
+	strcpy(in.wait.row[1].who.comm, "kworker/0:1");
+	redacted(sizeof(in.wait));
+	is_word(out.wait.row[0].who.comm, sizeof(out.wait.row[0].who.comm));
+	assert_string_equal(out.wait.row[1].who.comm, "kworker/0:1");
 
 	start(TTMON_EV_TAG);
 	strcpy(in.tag.tag, SECRET);
