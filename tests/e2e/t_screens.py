@@ -132,7 +132,7 @@ class Service:
         known = p["pinned"] is not None
         return {
             "pid": p["pid"],
-            "start_ns": 1 + p["pid"],
+            "start_ns": 1 + next(i for i, x in enumerate(self.processes) if x is p),
             "comm": p["comm"],
             "class": p["cls"],
             "ppid": p["ppid"],
