@@ -145,6 +145,7 @@ static double ask(const struct ttmon_profile *p, const struct ttmon_profile_key 
 		key.exact ^= change ? 1 : 0;
 		key.names ^= change > 1 ? 1 : 0;
 		key.leaf ^= change > 1 ? 1 : 0;
+		key.near ^= change > 1 ? 1 : 0;
 		ttmon_profile_lookup(p, &key, &x);
 		found += x.match != TTMON_MATCH_NONE;
 	}

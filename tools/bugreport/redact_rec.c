@@ -69,7 +69,7 @@ static size_t unknown(const void *rec, void *out)
 	return sizeof(h);
 }
 
-/* The processes that had to do with the wait of a call. What is left in the other rows is of other calls. */
+/* The processes of a call's wait. The rows behind them hold what other calls left there. */
 static void hide_who(const struct ttmon_redact *r, struct ttmon_ev_wait_who *e)
 {
 	for (unsigned int i = 0; i < TTMON_WHO_ROWS; i++) {
