@@ -597,6 +597,9 @@ void ttmon_pipeline_finish(struct ttmon_pipeline *p, uint64_t end_ns)
 	ttmon_slots_advance(p->slots, end_ns);
 	ttmon_slots_finish(p->slots);
 	apply_lists(p, NULL);
+	/* What was missing in closed slots is reported by the one after them, and there would be none. */
+	if (p->seen.owed)
+		ttmon_slots_advance(p->slots, (p->last_slot + 2) * TTMON_SLOT_NS);
 	ttmon_tt_finish(p->tt, end_ns);
 	ttmon_history_finish(p->history, end_ns);
 	ttmon_dispatch_finish(p->dispatch);

@@ -676,6 +676,34 @@ static void a_loss_makes_its_slot_unknown(void **state)
 	ttmon_pipeline_free(p);
 }
 
+/* A gap that is reported when its slots have closed is in the next slot, also at the end of the trace. */
+static void a_late_gap_is_in_the_next_slot(void **state)
+{
+	struct ttmon_ev_blind ev = { .h = header(TTMON_EV_BLIND, 22 * MS, TTMON_CPU_DAEMON),
+				     .object = 1,
+				     .mapped_ns = 20 * MS,
+				     .active_ns = 22 * MS };
+	struct ttmon_pipeline *p;
+	size_t before;
+
+	(void)state;
+	for (int at_the_end = 0; at_the_end < 2; at_the_end++) {
+		p = make();
+		feed_clock(p);
+		feed_alloc(p, 10 * MS, 0x10000, 4096, 0);
+		ttmon_pipeline_advance(p, 40 * MS);
+		before = out.nr;
+		assert_true(out.slots[before - 1].known & TTMON_FAMILY_BIT(TRANSFER));
+		ttmon_pipeline_feed(p, &ev, sizeof(ev));
+		if (!at_the_end)
+			ttmon_pipeline_advance(p, 42 * MS);
+		ttmon_pipeline_finish(p, at_the_end ? 40 * MS : 42 * MS);
+		assert_true(out.nr > before);
+		assert_false(out.slots[before].known & TTMON_FAMILY_BIT(TRANSFER));
+		ttmon_pipeline_free(p);
+	}
+}
+
 /* Older recordings say whether mmap was on; CPU time is there if it was recorded. */
 static void old_recordings_are_known(void **state)
 {
@@ -714,6 +742,7 @@ int main(void)
 		cmocka_unit_test(slots_say_what_is_known),
 		cmocka_unit_test(a_family_of_one_process),
 		cmocka_unit_test(a_loss_makes_its_slot_unknown),
+		cmocka_unit_test(a_late_gap_is_in_the_next_slot),
 		cmocka_unit_test(old_recordings_are_known),
 	};
 
