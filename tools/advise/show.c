@@ -164,7 +164,7 @@ static void show_mapped(const struct ttmon_advise_sites *sites)
 		if (sites->v[i].mapped && sites->v[i].known && ttmon_advice_pins(sites->v[i].advice, false))
 			gain += sites->v[i].gain_ns;
 	if (gain > 0)
-		printf("\"this advice\" leaves mappings that should be pinned (below) pageable:\n"
+		printf("\"this advice\" leaves mappings that should be pinned (PIN, above) pageable:\n"
 		       "pinning them saves another %s in each run.\n",
 		       ttmon_fmt_ns(text, sizeof(text), (uint64_t)gain));
 }

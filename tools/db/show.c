@@ -521,8 +521,9 @@ static void print_cold(const struct spot *sp)
 {
 	char size[TTMON_FMT_LEN], n[TTMON_FMT_LEN], copies[TTMON_FMT_LEN];
 
-	printf("%10s in %s allocations, %s copies, %s", ttmon_fmt_bytes(size, sizeof(size), sp->bytes),
-	       ttmon_fmt_count(n, sizeof(n), sp->allocs), counted(copies, sp->copies, sp->at_least), sp->method);
+	printf("%10s in %s allocation%s, %s copies, %s", ttmon_fmt_bytes(size, sizeof(size), sp->bytes),
+	       ttmon_fmt_count(n, sizeof(n), sp->allocs), sp->allocs == 1 ? "" : "s",
+	       counted(copies, sp->copies, sp->at_least), sp->method);
 }
 
 static void show_spots(struct show *s, const char *title, bool (*which)(const struct spot *),

@@ -282,7 +282,7 @@ void ttmon_heat_head(const struct ttmon_heatmap *map, const struct ttmon_heat_la
 {
 	char text[TTMON_HEAT_WIDTH_MAX], a[TTMON_FMT_LEN], b[TTMON_FMT_LEN], c[TTMON_FMT_LEN];
 	uint64_t touched = 0;
-	unsigned int at;
+	unsigned int at = 0;
 
 	ret->n = 0;
 	ret->utf8 = l->utf8;
@@ -316,14 +316,21 @@ void ttmon_heat_head(const struct ttmon_heatmap *map, const struct ttmon_heat_la
 			 ttmon_fmt_count(a, sizeof(a), touched), ttmon_fmt_count(b, sizeof(b), map->nr),
 			 ttmon_fmt_bytes(c, sizeof(c), map->nr ? map->rows[0].size : 0));
 	} else {
-		snprintf(text, sizeof(text), "pinned pages: %s%s %s, peak %s%s (%s).  ",
-			 map->pages_least && !map->now_unknown ? ">=" : "",
-			 map->now_unknown ? "-" : ttmon_fmt_count(a, sizeof(a), map->now_pages),
-			 map->live ? "now" : "at the end", map->pages_least ? ">=" : "",
-			 ttmon_fmt_count(b, sizeof(b), map->peak_pages),
-			 ttmon_fmt_bytes(c, sizeof(c), map->peak_pages * map->page_size));
+		/* A lower bound of 0 says nothing. */
+		bool now_known = !map->now_unknown && (map->now_pages || !map->pages_least);
+		bool peak_known = map->peak_pages || !map->pages_least;
+
+		snprintf(text, sizeof(text), "pinned pages: %s%s %s, peak ", map->pages_least && now_known ? ">=" : "",
+			 now_known ? ttmon_fmt_count(a, sizeof(a), map->now_pages) : "-",
+			 map->live ? "now" : "at the end");
+		at = put_text(ret, 0, l->width, text, TTMON_HEAT_PLAIN);
+		snprintf(text, sizeof(text), "-.  ");
+		if (peak_known)
+			snprintf(text, sizeof(text), "%s%s (%s).  ", map->pages_least ? ">=" : "",
+				 ttmon_fmt_count(b, sizeof(b), map->peak_pages),
+				 ttmon_fmt_bytes(c, sizeof(c), map->peak_pages * map->page_size));
 	}
-	at = put_text(ret, 0, l->width, text, TTMON_HEAT_PLAIN);
+	at = put_text(ret, at, l->width, text, TTMON_HEAT_PLAIN);
 	if (map->complete && !map->missing[0])
 		put_text(ret, at, l->width, "Complete.", TTMON_HEAT_PLAIN);
 }

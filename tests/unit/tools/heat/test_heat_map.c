@@ -361,6 +361,7 @@ static void lines_are_as_wide_as_the_terminal(void **state)
 	struct ttmon_heatmap_span span;
 	struct ttmon_heat_layout l;
 	struct ttmon_heat_line line;
+	struct ttmon_heatmap few; /* borrows all that map has */
 
 	(void)state;
 	ttmon_heat_fit(&map, 80, true, &l);
@@ -371,6 +372,16 @@ static void lines_are_as_wide_as_the_terminal(void **state)
 	expect(&line, "run.json: 100.0 ms, 2 allocations of 1 process\n");
 	ttmon_heat_head(&map, &l, 1, &line);
 	expect(&line, "pinned pages: 1,024 at the end, peak 2,048 (8.0 MiB).  Complete.\n");
+	/* Where memory may have been missed, none that was seen is not none. */
+	few = map;
+	few.pages_least = true;
+	few.complete = false;
+	few.now_pages = 0;
+	ttmon_heat_head(&few, &l, 1, &line);
+	expect(&line, "pinned pages: - at the end, peak >=2,048 (8.0 MiB).\n");
+	few.peak_pages = 0;
+	ttmon_heat_head(&few, &l, 1, &line);
+	expect(&line, "pinned pages: - at the end, peak -.\n");
 	ttmon_heat_columns(&map, &l, &span, &line);
 	expect(&line, "CALL SITE              SIZE HOW    ┊0            ┊50ms             MOVED  COPIES\n");
 	assert_true(ttmon_heat_marks(&map, &l, &span, &line));
